@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Tulle Authors
+
+package mesh
+
+import "net/netip"
+
+// View is everything, endpoints apart, that one group of proxies may know. It holds values alone, in a fixed order, so that equal Views have equal hashes
+// and translation needs no other input.
+type View struct {
+	// Proxy is the virtual node or virtual gateway that the group belongs to.
+	Proxy   Key
+	Profile Profile
+	// Egress is the mesh's egress filter, never empty.
+	Egress EgressFilterType
+	// IPPreference is the one that holds for the proxy's own listeners (the node's, else the mesh's).
+	IPPreference IPPreference
+	// Listeners are the node's own, those that cannot be programmed left out.
+	Listeners []Listener
+	Logging   *Logging
+	// Services are the virtual services that the proxy may call, sorted by name.
+	Services []ServiceView
+	// Nodes are the nodes that routes of Services lead to, sorted by name.
+	Nodes []NodeView
+}
+
+// Profile is the few capabilities of a proxy that change its configuration.
+type Profile struct {
+	// IPv6 says that the proxy's host has IPv6.
+	IPv6 bool
+	// MetricsExtension says that the proxy asked for App Mesh's metrics extension.
+	MetricsExtension bool
+	// StockImage says that the proxy is AWS's own image, whose agent is not ours.
+	StockImage bool
+}
+
+// ServiceView is a virtual service as one proxy sees it.
+type ServiceView struct {
+	// Name is the virtual service's App Mesh name, which clients call as a host.
+	Name string
+	// Addresses are the ClusterIPs of the Service that the virtual service is named after, sorted; none where it is headless or unknown.
+	Addresses []netip.Addr
+	// Ports are the ports that clients may dial, sorted; each port of a service appears once.
+	Ports []ServicePortView
+	// OwnPolicy is set where the backend's client policy differs from the proxy's default, so that its clusters need names of their own.
+	OwnPolicy bool
+	// ClientPolicy is the one that holds: the backend's, else the proxy's default; nil for none.
+	ClientPolicy *ClientPolicy
+}
+
+// ServicePortView is a port of a virtual service.
+type ServicePortView struct {
+	Port     int32
+	Protocol Protocol
+	// Routes are in order of precedence: the first that matches takes the request. None means that nothing answers (503).
+	Routes []RouteView
+}
+
+// RouteView is a route as one proxy sees it: exactly one of HTTP, GRPC and TCP is set.
+type RouteView struct {
+	// Route is the route in the model, or the virtual service where a node is its provider.
+	Route Key
+	HTTP  *HTTPRouteMatch
+	GRPC  *GRPCRouteMatch
+	TCP   bool
+	// Timeout and TCPIdle are the route's own; nil where it says nothing.
+	Timeout *HTTPTimeout
+	TCPIdle *Duration
+	// DefaultTimeout is what holds where Timeout says nothing of PerRequest: 15 s on a route, the listener's own for a node as provider.
+	DefaultTimeout *Duration
+	Retry          *RetryPolicy
+	// Targets are those that exist, in the user's order; a weight may be 0. None with a positive weight means 503.
+	Targets []TargetView
+	// Refused is set for a route whose match is not yet supported: its requests must get 503 rather than reach another route, and only what can be matched of it is in HTTP or GRPC.
+	Refused bool
+}
+
+// TargetView is a listener of a node, and its share of a route's requests.
+type TargetView struct {
+	Node   string
+	Port   int32
+	Weight int32
+}
+
+// NodeView is a node that requests can be sent to.
+type NodeView struct {
+	Name      string
+	Listeners []NodeListenerView
+	Discovery DiscoveryView
+}
+
+// NodeListenerView is what callers need to know of a node's listener.
+type NodeListenerView struct {
+	Port             int32
+	Protocol         Protocol
+	HealthCheck      *HealthCheckPolicy
+	OutlierDetection *OutlierDetection
+	// TLS is the server's mode, empty for none.
+	TLS TLSMode
+}
+
+// DiscoveryView says where a node's endpoints come from.
+type DiscoveryView struct {
+	Type DiscoveryType
+	// Hostname is what DNS is asked for, and the host of health checks.
+	Hostname     string
+	IPPreference IPPreference
+}
+
+// DiscoveryType is a way of finding endpoints.
+type DiscoveryType string
+
+// The ways: endpoint sets of the control plane (key EndpointSetKey{Mesh, Node, Port}), or DNS read in one of two ways.
+const (
+	DiscoveryEndpoints  DiscoveryType = "Endpoints"
+	DiscoveryLogicalDNS DiscoveryType = "LogicalDNS"
+	DiscoveryStrictDNS  DiscoveryType = "StrictDNS"
+)
+
+// EndpointSetKey names the endpoints of one listener of a node.
+type EndpointSetKey struct {
+	Mesh string
+	Node string
+	// Port and Protocol are the listener's.
+	Port     int32
+	Protocol Protocol
+}
+
+// EndpointSet are the endpoints of one listener of a node: what translation needs to make a load assignment.
+type EndpointSet struct {
+	Key EndpointSetKey
+	// Endpoints are sorted by zone, address and port, each once.
+	Endpoints []SetEndpoint
+}
+
+// SetEndpoint is an address that takes requests.
+type SetEndpoint struct {
+	Address netip.AddrPort
+	// Draining endpoints finish what they have and take nothing new.
+	Draining bool
+	Zone     string
+}
