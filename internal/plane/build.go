@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Tulle Authors
+
+package plane
+
+import (
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tulle-mesh/tulle/internal/envoy"
+	"github.com/tulle-mesh/tulle/internal/mesh"
+	"github.com/tulle-mesh/tulle/internal/xds"
+)
+
+// build gathers what one step changes. It is used under the plane's lock and thrown away.
+type build struct {
+	p      *Plane
+	update xds.Update
+}
+
+func (p *Plane) begin() *build {
+	return &build{p: p, update: xds.Update{Groups: map[string]*xds.Config{}, Endpoints: map[string]*xds.Resource{}}}
+}
+
+func (b *build) end() xds.Update { return b.update }
+
+// group computes a group's View again, and its configuration where the View differs.
+func (b *build) group(g *group) {
+	view, reads, findings := mesh.ViewOf(b.p.now, g.proxy, g.profile)
+	b.p.readBy.replace(reader{group: g.name}, g.reads, reads)
+	g.reads = reads
+	if view == nil {
+		g.findings = findings
+		b.drop(g)
+		return
+	}
+	hash := view.Hash()
+	if g.view != nil && hash == g.hash {
+		return
+	}
+	resources, more := envoy.Build(view)
+	g.findings = append(findings, more...)
+	g.view, g.hash = view, hash
+	g.config = b.config(g, resources)
+	g.built = resources
+	b.update.Groups[g.name] = g.config
+	b.use(g, view.EndpointSets())
+}
+
+// drop takes a group's configuration away; its proxies keep what they have and are told that their node is gone.
+func (b *build) drop(g *group) {
+	if g.config != nil {
+		b.update.Groups[g.name] = nil
+	}
+	g.view, g.config, g.built = nil, nil, envoy.Resources{}
+	b.use(g, nil)
+}
+
+// forget removes a group that nobody is in.
+func (p *Plane) forget(g *group) {
+	p.readBy.replace(reader{group: g.name}, g.reads, nil)
+	delete(p.groups, g.name)
+}
+
+// use makes g a user of exactly the sets of next, which are sorted.
+func (b *build) use(g *group, next []mesh.EndpointSetKey) {
+	for _, key := range next {
+		if _, had := slices.BinarySearchFunc(g.sets, key, compareSets); had {
+			continue
+		}
+		s := b.p.sets[key]
+		if s == nil {
+			s = &set{key: key}
+			b.p.sets[key] = s
+			b.set(s)
+		}
+		s.users++
+	}
+	for _, key := range g.sets {
+		if _, has := slices.BinarySearchFunc(next, key, compareSets); has {
+			continue
+		}
+		s := b.p.sets[key]
+		s.users--
+		if s.users == 0 {
+			b.p.readBy.replace(reader{set: key}, s.reads, nil)
+			delete(b.p.sets, key)
+			b.update.Endpoints[envoy.EndpointsName(key)] = nil
+		}
+	}
+	g.sets = next
+}
+
+// set computes an endpoint set again.
+func (b *build) set(s *set) {
+	endpoints, reads, findings := mesh.EndpointSetOf(b.p.now, s.key)
+	b.p.readBy.replace(reader{set: s.key}, s.reads, reads)
+	s.reads, s.findings = reads, findings
+	made := envoy.Endpoints(endpoints)
+	resource, err := encode(made)
+	if err != nil {
+		s.findings = append(s.findings, refused(mesh.NodeKey(s.key.Mesh, s.key.Node), err))
+		return
+	}
+	if s.resource != nil && s.resource.Version() == resource.Version() {
+		return
+	}
+	s.resource = resource
+	b.update.Endpoints[made.Name] = resource
+}
+
+// config marshals what translation made. What translation took over from the group's last configuration is not marshalled again.
+func (b *build) config(g *group, made envoy.Resources) *xds.Config {
+	var last xds.Config
+	if g.config != nil {
+		last = *g.config
+	}
+	return &xds.Config{
+		Clusters:  b.resources(g, made.Clusters, g.built.Clusters, last.Clusters),
+		Listeners: b.resources(g, made.Listeners, g.built.Listeners, last.Listeners),
+		Routes:    b.resources(g, made.Routes, g.built.Routes, last.Routes),
+	}
+}
+
+func (b *build) resources(g *group, made, last []envoy.Resource, encoded []*xds.Resource) []*xds.Resource {
+	kept := map[proto.Message]*xds.Resource{}
+	byName := map[string]*xds.Resource{}
+	for _, r := range encoded {
+		byName[r.Name()] = r
+	}
+	for _, r := range last {
+		kept[r.Message] = byName[r.Name]
+	}
+	list := make([]*xds.Resource, 0, len(made))
+	for _, r := range made {
+		resource := kept[r.Message]
+		if resource == nil {
+			var err error
+			if resource, err = encode(r); err != nil {
+				g.findings = append(g.findings, refused(g.proxy, err))
+				continue
+			}
+		}
+		list = append(list, resource)
+	}
+	return list
+}
+
+func encode(r envoy.Resource) (*xds.Resource, error) {
+	return xds.NewResource(r.Name, r.Message, xds.Traits{Endpoints: r.Endpoints, Warms: r.Warms, Needs: r.Needs, Origin: Origin(r.Origins)})
+}
+
+// Origin is what a resource was built from, as it travels through delivery: keys of the model, sorted.
+type Origin []mesh.Key
+
+func refused(proxy mesh.Key, err error) mesh.Finding {
+	return mesh.Finding{
+		Severity: mesh.SeverityError, Reason: mesh.ReasonRejected,
+		Object:  mesh.Source{Kind: string(proxy.Kind), Name: proxy.Name},
+		Message: fmt.Sprintf("configuration for %s cannot be encoded: %v", proxy, err),
+		Mend:    "this is a fault of the control plane: report it with the objects named here",
+	}
+}

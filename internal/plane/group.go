@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Tulle Authors
+
+package plane
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/tulle-mesh/tulle/internal/envoy"
+	"github.com/tulle-mesh/tulle/internal/mesh"
+	"github.com/tulle-mesh/tulle/internal/xds"
+)
+
+// group is all proxies that get the same configuration: those of one virtual node or gateway with the same profile.
+type group struct {
+	name    string
+	proxy   mesh.Key
+	profile mesh.Profile
+	// members counts the proxies that are connected.
+	members int
+
+	// view is nil while the node does not exist.
+	view     *mesh.View
+	hash     mesh.ViewHash
+	reads    []mesh.Key
+	findings []mesh.Finding
+	built    envoy.Resources
+	config   *xds.Config
+	sets     []mesh.EndpointSetKey
+}
+
+// set is the endpoints of one listener of a node, kept while a group names it.
+type set struct {
+	key mesh.EndpointSetKey
+	// users counts the groups that name the set.
+	users    int
+	reads    []mesh.Key
+	findings []mesh.Finding
+	resource *xds.Resource
+}
+
+// groupName is unique for a node and a profile.
+func groupName(proxy mesh.Key, p mesh.Profile) string {
+	var b strings.Builder
+	b.WriteString(proxy.String())
+	for _, bit := range []struct {
+		on   bool
+		name string
+	}{{p.IPv6, "+ipv6"}, {p.MetricsExtension, "+metrics"}, {p.StockImage, "+stock"}} {
+		if bit.on {
+			b.WriteString(bit.name)
+		}
+	}
+	return b.String()
+}
+
+func compareSets(a, b mesh.EndpointSetKey) int {
+	return cmp.Or(cmp.Compare(a.Mesh, b.Mesh), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Protocol, b.Protocol))
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Tulle Authors
+
+package plane
+
+import "github.com/tulle-mesh/tulle/internal/mesh"
+
+// reader is what is computed from the model: a group's View or an endpoint set. Exactly one field is set.
+type reader struct {
+	group string
+	set   mesh.EndpointSetKey
+}
+
+// index is the reverse index: for each key of the model those who read it, found or not. It is complete because the reads themselves are recorded.
+type index map[mesh.Key]map[reader]struct{}
+
+// replace makes r a reader of next alone, where before it read last. Both are sorted.
+func (x index) replace(r reader, last, next []mesh.Key) {
+	i, j := 0, 0
+	for i < len(last) || j < len(next) {
+		switch {
+		case j == len(next) || (i < len(last) && last[i].Compare(next[j]) < 0):
+			x.drop(last[i], r)
+			i++
+		case i == len(last) || last[i].Compare(next[j]) > 0:
+			x.add(next[j], r)
+			j++
+		default:
+			i++
+			j++
+		}
+	}
+}
+
+func (x index) add(k mesh.Key, r reader) {
+	if x[k] == nil {
+		x[k] = map[reader]struct{}{}
+	}
+	x[k][r] = struct{}{}
+}
+
+func (x index) drop(k mesh.Key, r reader) {
+	delete(x[k], r)
+	if len(x[k]) == 0 {
+		delete(x, k)
+	}
+}
+
+// touched are the groups and sets that a change concerns.
+type touched struct {
+	groups map[string]struct{}
+	sets   map[mesh.EndpointSetKey]struct{}
+}
+
+// readers returns everything that read one of keys or a list that one of them is in.
+func (x index) readers(keys []mesh.Key) touched {
+	t := touched{groups: map[string]struct{}{}, sets: map[mesh.EndpointSetKey]struct{}{}}
+	for _, k := range keys {
+		t.add(x[k])
+		t.add(x[k.List()])
+	}
+	return t
+}
+
+func (t touched) add(readers map[reader]struct{}) {
+	for r := range readers {
+		if r.group != "" {
+			t.groups[r.group] = struct{}{}
+		} else {
+			t.sets[r.set] = struct{}{}
+		}
+	}
+}
