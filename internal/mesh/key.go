@@ -40,7 +40,16 @@ type Key struct {
 
 // Compare orders keys by kind, mesh, parent and name.
 func (k Key) Compare(o Key) int {
-	return cmp.Or(cmp.Compare(k.Kind, o.Kind), cmp.Compare(k.Mesh, o.Mesh), cmp.Compare(k.Parent, o.Parent), cmp.Compare(k.Name, o.Name))
+	if c := cmp.Compare(k.Kind, o.Kind); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(k.Mesh, o.Mesh); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(k.Parent, o.Parent); c != 0 {
+		return c
+	}
+	return cmp.Compare(k.Name, o.Name)
 }
 
 // String writes a key for logs: "VirtualNode mesh/name".

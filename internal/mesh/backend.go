@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Tulle Authors
+
+package mesh
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+)
+
+// backend is a virtual service that a node may call, with the policy that holds for it.
+type backend struct {
+	service string
+	// field is the path of the backend in the node.
+	field string
+	// ownPolicy says that policy differs from the node's default.
+	ownPolicy bool
+	policy    *ClientPolicy
+	// policyField is the path of the policy in the node.
+	policyField string
+}
+
+// backends are the virtual services that n may call, each once, in the user's order.
+func (b *builder) backends(n *VirtualNode) []backend {
+	var fallback *ClientPolicy
+	if n.Spec.BackendDefaults != nil {
+		fallback = n.Spec.BackendDefaults.ClientPolicy
+	}
+	list := make([]backend, 0, len(n.Spec.Backends))
+	seen := make(map[string]int, len(n.Spec.Backends))
+	for i, entry := range n.Spec.Backends {
+		field := "spec.backends[" + strconv.Itoa(i) + "].virtualService"
+		if entry.VirtualService == nil || entry.VirtualService.VirtualServiceName == "" {
+			b.report(Finding{
+				Severity: SeverityError, Reason: ReasonInvalid, Object: n.Source, Field: field,
+				Message: fmt.Sprintf("backend %d of virtual node %q names no virtual service", i, n.Name),
+				Mend:    "name a virtual service, or remove the backend",
+			})
+			continue
+		}
+		be := backend{service: entry.VirtualService.VirtualServiceName, field: field, policy: fallback, policyField: "spec.backendDefaults.clientPolicy"}
+		if own := entry.VirtualService.ClientPolicy; own != nil {
+			be.policy, be.policyField = own, field+".clientPolicy"
+			be.ownPolicy = !own.equal(fallback)
+		}
+		first, twice := seen[be.service]
+		if !twice {
+			seen[be.service] = len(list)
+			list = append(list, be)
+			continue
+		}
+		b.report(Finding{
+			Severity: SeverityWarning, Reason: ReasonDuplicate, Object: n.Source, Field: field + ".virtualServiceName", Value: be.service,
+			Message: fmt.Sprintf("virtual node %q has virtual service %q among its backends twice; the stricter of the two policies holds, else the first", n.Name, be.service),
+			Mend:    "remove one of the two",
+		})
+		if be.policy.enforced() && !list[first].policy.enforced() {
+			list[first] = be
+		}
+	}
+	return list
+}
+
+// enforced says whether the policy refuses plaintext on any port.
+func (p *ClientPolicy) enforced() bool { return p != nil && p.TLS.Enforced() }
+
+// equal says whether two policies ask for the same; nil asks for nothing, as an empty policy does.
+func (p *ClientPolicy) equal(o *ClientPolicy) bool {
+	if p == nil {
+		p = new(ClientPolicy{})
+	}
+	if o == nil {
+		o = new(ClientPolicy{})
+	}
+	return string(appendClientPolicy(nil, p)) == string(appendClientPolicy(nil, o))
+}
+
+// covers says whether the policy holds for a port of a target. Source: App Mesh API, ClientPolicyTls.ports.
+func (p *ClientPolicyTLS) covers(port int32) bool {
+	return len(p.Ports) == 0 || slices.Contains(p.Ports, port)
+}
+
+// backendView is what n's proxies know of one backend; false where there is nothing that they could be told.
+func (b *builder) backendView(n *VirtualNode, be backend) (ServiceView, bool) {
+	service, ok := find[*VirtualService](&b.lookup, VirtualServiceKey(b.mesh, be.service))
+	if !ok {
+		b.report(Finding{
+			Severity: SeverityError, Reason: ReasonRefNotFound, Object: n.Source, Field: be.field + ".virtualServiceName", Value: be.service,
+			Message: fmt.Sprintf("virtual node %q has the virtual service %q as backend, which does not exist in mesh %q", n.Name, be.service, b.mesh),
+			Mend:    "create the virtual service, or remove the backend",
+		})
+		return ServiceView{}, false
+	}
+	view := ServiceView{
+		Name: service.Name, Addresses: b.addresses(service), Ports: b.providerPorts(service),
+		OwnPolicy: be.ownPolicy, ClientPolicy: be.policy,
+	}
+	b.applyPolicy(n, be, &view)
+	return view, len(view.Ports) > 0
+}
+
+// addresses are the ClusterIPs of the Service that a virtual service is named after, sorted.
+func (b *builder) addresses(service *VirtualService) []netip.Addr {
+	key, _, ok := serviceNamed(service.Name, service.Source.Namespace, b.options.Domain())
+	if !ok {
+		return nil
+	}
+	s, ok := find[*Service](&b.lookup, key)
+	if !ok || len(s.ClusterIPs) == 0 {
+		return nil
+	}
+	list := slices.SortedFunc(slices.Values(s.ClusterIPs), netip.Addr.Compare)
+	return slices.Compact(list)
+}
+
+// applyPolicy takes from view what the policy does not let go out in plaintext, since TLS is not supported yet: a target that an enforced policy covers gets nothing, and the
+// requests are refused rather than sent elsewhere.
+func (b *builder) applyPolicy(n *VirtualNode, be backend, view *ServiceView) {
+	if be.policy == nil || be.policy.TLS == nil {
+		return
+	}
+	tls := be.policy.TLS
+	f := Finding{
+		Severity: SeverityError, Reason: ReasonNotYetSupported, Object: n.Source, Field: be.policyField + ".tls", Value: be.service,
+		Message: fmt.Sprintf("virtual node %q must call virtual service %q over TLS, which is not supported yet, so its requests are refused", n.Name, be.service),
+		Mend:    "set enforce to false, or remove the policy, where plaintext will do",
+	}
+	if !tls.Enforced() {
+		f.Severity = SeverityWarning
+		f.Message = fmt.Sprintf("virtual node %q calls virtual service %q in plaintext: TLS is not supported yet", n.Name, be.service)
+		f.Mend = "remove the policy to say so"
+		b.report(f)
+		return
+	}
+	covered := false
+	for i := range view.Ports {
+		routes := view.Ports[i].Routes
+		for j := range routes {
+			before := len(routes[j].Targets)
+			routes[j].Targets = slices.DeleteFunc(routes[j].Targets, func(t TargetView) bool { return tls.covers(t.Port) })
+			covered = covered || len(routes[j].Targets) < before
+		}
+		if len(tls.Ports) == 0 {
+			view.Ports[i].Routes = nil
+			covered = true
+		}
+	}
+	if covered {
+		b.report(f)
+	}
+}

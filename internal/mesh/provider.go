@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Tulle Authors
+
+package mesh
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// providerPorts are the ports on which clients call service, sorted, with the routes of each. There are none where the provider is missing: its ports are not known then.
+func (b *builder) providerPorts(service *VirtualService) []ServicePortView {
+	p := service.Spec.Provider
+	var ports []ServicePortView
+	switch {
+	case p == nil || p.VirtualNode == nil && p.VirtualRouter == nil:
+		b.report(Finding{
+			Severity: SeverityWarning, Reason: ReasonNoTraffic, Object: service.Source, Field: "spec.provider",
+			Message: fmt.Sprintf("virtual service %q has no provider: nothing answers", service.Name),
+			Mend:    "name a virtual node or a virtual router as provider",
+		})
+	case p.VirtualNode != nil && p.VirtualRouter != nil:
+		b.report(Finding{
+			Severity: SeverityError, Reason: ReasonInvalid, Object: service.Source, Field: "spec.provider",
+			Message: fmt.Sprintf("virtual service %q has both a virtual node and a virtual router as provider: nothing answers", service.Name),
+			Mend:    "name one of the two",
+		})
+	case p.VirtualNode != nil:
+		ports = b.nodePorts(service, p.VirtualNode.VirtualNodeName)
+	default:
+		ports = b.routerPorts(service, p.VirtualRouter.VirtualRouterName)
+	}
+	slices.SortFunc(ports, func(x, y ServicePortView) int { return cmp.Compare(x.Port, y.Port) })
+	return ports
+}
+
+// nodePorts are the listeners of the node that answers everything for service.
+func (b *builder) nodePorts(service *VirtualService, name string) []ServicePortView {
+	n, ok := b.virtualNode(name)
+	if !ok {
+		b.report(Finding{
+			Severity: SeverityError, Reason: ReasonRefNotFound, Object: service.Source, Field: "spec.provider.virtualNode.virtualNodeName", Value: name,
+			Message: fmt.Sprintf("virtual service %q is provided by virtual node %q, which does not exist in mesh %q", service.Name, name, b.mesh),
+			Mend:    "create the virtual node, or name one that exists",
+		})
+		return nil
+	}
+	indexes := n.listenerIndexes()
+	if len(indexes) == 0 {
+		b.report(Finding{
+			Severity: SeverityError, Reason: ReasonRefNotFound, Object: service.Source, Field: "spec.provider.virtualNode.virtualNodeName", Value: name,
+			Message: fmt.Sprintf("virtual service %q is provided by virtual node %q, which has no listener", service.Name, name),
+			Mend:    "give the virtual node a listener",
+		})
+	}
+	ports := make([]ServicePortView, 0, len(indexes))
+	for _, i := range indexes {
+		li := &n.Spec.Listeners[i]
+		port := ServicePortView{Port: li.PortMapping.Port, Protocol: li.PortMapping.Protocol}
+		if b.plaintext(n, i) {
+			port.Routes = []RouteView{nodeRoute(service, n, li)}
+		}
+		ports = append(ports, port)
+	}
+	return ports
+}
+
+// nodeRoute takes every request of a listener's port to the listener. The listener's timeouts hold for it, since the user has no route on which to set others.
+func nodeRoute(service *VirtualService, n *VirtualNode, li *Listener) RouteView {
+	r := RouteView{Route: service.Key(), Targets: []TargetView{{Node: n.Name, Port: li.PortMapping.Port, Weight: 100}}}
+	switch li.PortMapping.Protocol {
+	case ProtocolTCP:
+		r.TCP, r.TCPIdle = true, li.tcpIdle()
+		return r
+	case ProtocolGRPC:
+		r.GRPC = new(GRPCRouteMatch{})
+	default:
+		r.HTTP = new(HTTPRouteMatch{Prefix: new("/")})
+	}
+	r.DefaultTimeout = defaultTimeout()
+	if t := li.httpTimeout(); t != nil {
+		if t.PerRequest != nil {
+			r.DefaultTimeout = t.PerRequest
+		}
+		if t.Idle != nil {
+			r.Timeout = new(HTTPTimeout{Idle: t.Idle})
+		}
+	}
+	return r
+}
+
+func defaultTimeout() *Duration {
+	return new(Duration{Value: int64(DefaultRequestTimeout.Seconds()), Unit: Seconds})
+}
+
+// routerPorts are the listeners of the router that spreads the requests of service.
+func (b *builder) routerPorts(service *VirtualService, name string) []ServicePortView {
+	router, ok := find[*VirtualRouter](&b.lookup, RouterKey(b.mesh, name))
+	if !ok {
+		b.report(Finding{
+			Severity: SeverityError, Reason: ReasonRefNotFound, Object: service.Source, Field: "spec.provider.virtualRouter.virtualRouterName", Value: name,
+			Message: fmt.Sprintf("virtual service %q is provided by virtual router %q, which does not exist in mesh %q", service.Name, name, b.mesh),
+			Mend:    "create the virtual router, or name one that exists",
+		})
+		return nil
+	}
+	ports := b.routerListeners(router)
+	ranked := make([][]rankedRoute, len(ports))
+	for _, o := range b.children(RouteKey(b.mesh, name, "")) {
+		route, ok := o.(*Route)
+		if !ok {
+			continue
+		}
+		if i, r, ok := b.routeView(route, router, ports); ok {
+			ranked[i] = append(ranked[i], r)
+		}
+	}
+	for i := range ports {
+		slices.SortFunc(ranked[i], rankedRoute.compare)
+		if len(ranked[i]) == 0 {
+			b.report(Finding{
+				Severity: SeverityWarning, Reason: ReasonNoTraffic, Object: router.Source, Field: "spec.listeners", Value: fmt.Sprint(ports[i].Port),
+				Message: fmt.Sprintf("virtual router %q has no route for its port %d: requests are refused", router.Name, ports[i].Port),
+				Mend:    "add a route, or remove the listener",
+			})
+			continue
+		}
+		ports[i].Routes = make([]RouteView, len(ranked[i]))
+		for j := range ranked[i] {
+			ports[i].Routes[j] = ranked[i][j].RouteView
+		}
+	}
+	return ports
+}
+
+// routerListeners are the router's usable listeners in the user's order, without routes.
+func (b *builder) routerListeners(router *VirtualRouter) []ServicePortView {
+	ports := make([]ServicePortView, 0, len(router.Spec.Listeners))
+	for i, li := range router.Spec.Listeners {
+		f := Finding{Severity: SeverityError, Object: router.Source, Field: listenerField(i) + ".portMapping", Value: fmt.Sprintf("%d/%s", li.PortMapping.Port, li.PortMapping.Protocol)}
+		switch {
+		case !li.PortMapping.usable():
+			f.Reason = ReasonInvalid
+			f.Message = fmt.Sprintf("listener %d of virtual router %q is left out: its port or protocol is not one that a listener can have", i, router.Name)
+			f.Mend = "use a port from 1 to 65535 and one of the protocols " + quoted(protocols())
+			b.report(f)
+		case slices.ContainsFunc(ports, func(p ServicePortView) bool { return p.Port == li.PortMapping.Port }):
+			f.Reason = ReasonDuplicate
+			f.Message = fmt.Sprintf("listener %d of virtual router %q is left out: an earlier listener has port %d", i, router.Name, li.PortMapping.Port)
+			f.Mend = "give each listener a port of its own"
+			b.report(f)
+		default:
+			ports = append(ports, ServicePortView{Port: li.PortMapping.Port, Protocol: li.PortMapping.Protocol})
+		}
+	}
+	if len(ports) == 0 {
+		b.report(Finding{
+			Severity: SeverityError, Reason: ReasonInvalid, Object: router.Source, Field: "spec.listeners",
+			Message: fmt.Sprintf("virtual router %q has no listener, so that no port leads to its routes", router.Name),
+			Mend:    "add a listener with the port that clients call",
+		})
+	}
+	return ports
+}
