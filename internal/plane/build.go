@@ -31,9 +31,12 @@ func (b *build) group(g *group) {
 	view, reads, findings := mesh.ViewOf(b.p.now, g.proxy, g.profile)
 	b.p.readBy.replace(reader{group: g.name}, g.reads, reads)
 	g.reads = reads
+	g.findings = findings
 	if view == nil {
-		g.findings = findings
-		b.drop(g)
+		// A node whose mesh is gone keeps what it has; a node that is gone itself does not.
+		if g.view == nil || b.p.now.Get(g.proxy) == nil {
+			b.drop(g)
+		}
 		return
 	}
 	hash := view.Hash()
@@ -45,6 +48,7 @@ func (b *build) group(g *group) {
 	g.view, g.hash = view, hash
 	g.config = b.config(g, resources)
 	g.built = resources
+	g.findings = append(g.findings, g.translation...)
 	b.update.Groups[g.name] = g.config
 	b.use(g, view.EndpointSets())
 }
@@ -139,7 +143,7 @@ func (b *build) resources(g *group, made, last []envoy.Resource, encoded []*xds.
 		if resource == nil {
 			var err error
 			if resource, err = encode(r); err != nil {
-				g.findings = append(g.findings, refused(g.proxy, err))
+				g.translation = append(g.translation, refused(g.proxy, err))
 				continue
 			}
 		}

@@ -22,12 +22,14 @@ type group struct {
 
 	// view is nil while the node does not exist.
 	view     *mesh.View
-	hash     mesh.ViewHash
+	hash     [32]byte
 	reads    []mesh.Key
 	findings []mesh.Finding
-	built    envoy.Resources
-	config   *xds.Config
-	sets     []mesh.EndpointSetKey
+	// translation is the part of findings that comes from translating view.
+	translation []mesh.Finding
+	built       envoy.Resources
+	config      *xds.Config
+	sets        []mesh.EndpointSetKey
 }
 
 // set is the endpoints of one listener of a node, kept while a group names it.

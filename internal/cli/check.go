@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Tulle Authors
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tulle-mesh/tulle/internal/mesh"
+	"github.com/tulle-mesh/tulle/internal/plane"
+)
+
+func newCheck(env Env) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "check -f PATH",
+		Short: "Say what is wrong in manifests, where, and how to mend it",
+		Long: `Check reads manifests as 'tulle serve' would, builds the configuration of every virtual node, and prints what it finds.
+
+The exit code is 0 without errors (there may be warnings), 1 with errors, and 2 for wrong use.`,
+		Example: `  # A folder, not recursively
+  tulle check -f manifests/
+
+  # What Helm would apply, as JSON
+  helm template mychart | tulle check -f - -o json`,
+	}
+	in := addInput(c)
+	out := addFormat(c, "text", "json", "yaml")
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := out.check(); err != nil {
+			return err
+		}
+		return check(cmd.Context(), env, in, out)
+	}
+	return c
+}
+
+func check(ctx context.Context, env Env, in *input, out *format) error {
+	loaded, err := in.load(ctx, env)
+	if err != nil {
+		return err
+	}
+	findings := mesh.SortFindings(append(loaded.store.Findings(), plane.Check(loaded.store.Snapshot())...))
+	if out.value == "text" {
+		err = printFindings(env.Stdout, env.Color, findings)
+		if err == nil {
+			_, err = fmt.Fprintf(env.Stdout, "%s; %s\n", loaded.summary, tally(findings))
+		}
+	} else {
+		err = out.print(env.Stdout, rows(findings))
+	}
+	if err != nil {
+		return err
+	}
+	for _, f := range findings {
+		if f.Severity == mesh.SeverityError {
+			return exitCode(exitError)
+		}
+	}
+	return nil
+}
+
+// findingRow is a finding as machines read it.
+type findingRow struct {
+	Severity mesh.Severity `json:"severity"`
+	Reason   mesh.Reason   `json:"reason"`
+	Object   string        `json:"object"`
+	Field    string        `json:"field"`
+	Value    string        `json:"value,omitempty"`
+	File     string        `json:"file"`
+	Line     int           `json:"line"`
+	Message  string        `json:"message"`
+	Mend     string        `json:"mend"`
+}
+
+func rows(findings []mesh.Finding) []findingRow {
+	list := make([]findingRow, 0, len(findings))
+	for _, f := range findings {
+		list = append(list, findingRow{
+			Severity: f.Severity, Reason: f.Reason, Object: objectName(f.Object), Field: f.Field, Value: f.Value,
+			File: f.Object.File, Line: f.Object.Line, Message: f.Message, Mend: f.Mend,
+		})
+	}
+	return list
+}
+
+func objectName(s mesh.Source) string {
+	if s.Kind == "" {
+		return ""
+	}
+	return s.String()
+}
+
+// printFindings writes findings as compilers do, the mend on a line of its own.
+func printFindings(w io.Writer, color bool, findings []mesh.Finding) error {
+	for _, f := range findings {
+		var b strings.Builder
+		if f.Object.File != "" {
+			b.WriteString(f.Object.File)
+			if f.Object.Line > 0 {
+				fmt.Fprintf(&b, ":%d", f.Object.Line)
+			}
+			b.WriteString(": ")
+		}
+		b.WriteString(paint(color, f.Severity))
+		b.WriteString(": ")
+		if name := objectName(f.Object); name != "" {
+			b.WriteString(name + ": ")
+		}
+		if f.Field != "" {
+			b.WriteString(f.Field + ": ")
+		}
+		fmt.Fprintf(&b, "%s [%s]\n", f.Message, f.Reason)
+		if f.Mend != "" {
+			fmt.Fprintf(&b, "    %s\n", f.Mend)
+		}
+		if _, err := io.WriteString(w, b.String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func paint(color bool, s mesh.Severity) string {
+	if !color {
+		return string(s)
+	}
+	code := map[mesh.Severity]string{mesh.SeverityError: "31", mesh.SeverityWarning: "33"}[s]
+	if code == "" {
+		return string(s)
+	}
+	return "\x1b[1;" + code + "m" + string(s) + "\x1b[0m"
+}
+
+func tally(findings []mesh.Finding) string {
+	count := map[mesh.Severity]int{}
+	for _, f := range findings {
+		count[f.Severity]++
+	}
+	return fmt.Sprintf("%s, %s", plural(count[mesh.SeverityError], "error"), plural(count[mesh.SeverityWarning], "warning"))
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Tulle Authors
+
+package cli
+
+import (
+	"encoding/json"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/tulle-mesh/tulle/internal/mesh"
+	"github.com/tulle-mesh/tulle/internal/xds"
+)
+
+// status is what the HTTP side of a control plane shows.
+type status struct {
+	registry *prometheus.Registry
+	// synced is set once the first state of the input is in force.
+	synced *atomic.Bool
+	// proxies and findings are read when they are asked for.
+	proxies  func() []xds.ProxyStatus
+	findings func() []mesh.Finding
+}
+
+// handler serves /healthz, /readyz, /metrics, /debug/proxies and /debug/findings.
+func (s status) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if !s.synced.Load() {
+			text(w, http.StatusServiceUnavailable, "the first read of the input has not ended")
+			return
+		}
+		text(w, http.StatusOK, "ok")
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{Registry: s.registry}))
+	mux.HandleFunc("GET /debug/proxies", func(w http.ResponseWriter, _ *http.Request) { object(w, s.proxies()) })
+	mux.HandleFunc("GET /debug/findings", func(w http.ResponseWriter, _ *http.Request) { object(w, rows(s.findings())) })
+	return mux
+}
+
+func (s status) server() *http.Server {
+	return &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+}
+
+func text(w http.ResponseWriter, code int, body string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = w.Write([]byte(body + "\n")) // a client that has gone away is no concern of ours
+}
+
+func object(w http.ResponseWriter, v any) {
+	body, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(body, '\n')) // as above
+}

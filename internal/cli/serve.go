@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Tulle Authors
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+
+	"github.com/tulle-mesh/tulle/internal/mesh"
+	"github.com/tulle-mesh/tulle/internal/metrics"
+	"github.com/tulle-mesh/tulle/internal/plane"
+	"github.com/tulle-mesh/tulle/internal/store"
+	"github.com/tulle-mesh/tulle/internal/xds"
+)
+
+// serveOptions are the flags of serve.
+type serveOptions struct {
+	in   *input
+	xds  string
+	http string
+	log  *logging
+}
+
+func newServe(env Env) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "serve -f PATH",
+		Short: "Run the control plane from manifests on disk",
+		Long: `Serve reads manifests, watches them, and gives Envoy proxies their configuration over ADS.
+
+A file that cannot be read keeps its last good state. /healthz, /readyz, /metrics, /debug/proxies and /debug/findings are served over HTTP.`,
+		Example: `  # On this machine, for proxies on this machine
+  tulle serve -f manifests/ --xds 127.0.0.1:18000 --http 127.0.0.1:8080
+
+  # On a unix socket, which tulle-agent takes as APPMESH_XDS_ENDPOINT
+  tulle serve -f manifests/ --xds unix:///run/tulle/xds.sock`,
+	}
+	o := serveOptions{in: addInput(c), log: addLogging(c)}
+	c.Flags().StringVar(&o.xds, "xds", "127.0.0.1:18000", "where proxies connect: host:port (plaintext, loopback only) or unix:///path")
+	c.Flags().StringVar(&o.http, "http", "127.0.0.1:8080", "where health, metrics and debug pages are served: host:port or unix:///path; empty for nowhere")
+	c.RunE = func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), env, o) }
+	return c
+}
+
+// serve runs until ctx ends, which is a good end.
+func serve(ctx context.Context, env Env, o serveOptions) error {
+	logger, err := o.log.logger(env)
+	if err != nil {
+		return err
+	}
+	source, err := o.in.source(env, logger)
+	if err != nil {
+		return err
+	}
+	cp := newControlPlane(env, o.in.options(), logger)
+	xdsListener, err := listen(ctx, "xds", o.xds, true)
+	if err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return cp.serveXDS(ctx, func(s *grpc.Server) error { return s.Serve(xdsListener) }) })
+	if o.http != "" {
+		httpListener, err := listen(ctx, "http", o.http, false)
+		if err != nil {
+			return errors.Join(err, xdsListener.Close())
+		}
+		g.Go(func() error {
+			return serveHTTP(ctx, cp.status().server(), func(s *http.Server) error { return s.Serve(httpListener) })
+		})
+	}
+	g.Go(func() error { cp.plane.Run(ctx); return nil })
+	g.Go(func() error {
+		return source.Run(ctx, func(changes mesh.Changes) {
+			cp.apply(changes)
+		})
+	})
+	logger.Info("serving", "xds", o.xds, "http", o.http)
+	return g.Wait()
+}
+
+// controlPlane is the parts of a running control plane, wired.
+type controlPlane struct {
+	logger   *slog.Logger
+	store    *store.Memory
+	plane    *plane.Plane
+	xds      *xds.Server
+	registry *prometheus.Registry
+	synced   atomic.Bool
+}
+
+func newControlPlane(env Env, opts mesh.Options, logger *slog.Logger) *controlPlane {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m := metrics.New(registry)
+	cp := &controlPlane{logger: logger, store: store.New(opts), registry: registry}
+	cp.plane = plane.New(plane.Options{Store: cp.store, Logger: logger, Now: env.Clock.Now, Recorder: m})
+	cp.xds = xds.New(xds.Options{Director: cp.plane, Clock: env.Clock, Recorder: m, Logger: logger})
+	cp.plane.Deliver(cp.xds)
+	return cp
+}
+
+// apply takes a step of the input, and logs what the input found in it.
+func (cp *controlPlane) apply(changes mesh.Changes) {
+	cp.store.Apply(changes)
+	for _, list := range changes.Findings {
+		for _, f := range list {
+			logFinding(cp.logger, f)
+		}
+	}
+	if cp.synced.CompareAndSwap(false, true) {
+		cp.logger.Info("synced", "objects", cp.store.Snapshot().Len(), "findings", len(cp.store.Findings()))
+	}
+}
+
+func (cp *controlPlane) status() status {
+	return status{
+		registry: cp.registry, synced: &cp.synced, proxies: cp.xds.Proxies,
+		findings: func() []mesh.Finding {
+			return mesh.SortFindings(append(append(cp.store.Findings(), cp.plane.Findings()...), cp.plane.Refusals(cp.xds.Proxies())...))
+		},
+	}
+}
+
+// serveXDS serves until ctx ends, then ends every stream with code 0, so that proxies come back to whoever follows.
+func (cp *controlPlane) serveXDS(ctx context.Context, run func(*grpc.Server) error) error {
+	server := grpc.NewServer(xds.ServerOptions()...)
+	cp.xds.Register(server)
+	stop := context.AfterFunc(ctx, func() {
+		cp.xds.Close()
+		server.GracefulStop()
+	})
+	defer stop()
+	if err := run(server); err != nil {
+		return fmt.Errorf("serve xds: %w", err)
+	}
+	return nil
+}
+
+func serveHTTP(ctx context.Context, server *http.Server, run func(*http.Server) error) error {
+	stop := context.AfterFunc(ctx, func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_ = server.Shutdown(end) // what is still open after that is cut by the exit
+	})
+	defer stop()
+	if err := run(server); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve http: %w", err)
+	}
+	return nil
+}
+
+func logFinding(logger *slog.Logger, f mesh.Finding) {
+	level := slog.LevelInfo
+	switch f.Severity {
+	case mesh.SeverityError:
+		level = slog.LevelError
+	case mesh.SeverityWarning:
+		level = slog.LevelWarn
+	case mesh.SeverityInfo:
+	}
+	logger.Log(context.Background(), level, f.Message,
+		"reason", f.Reason, "object", objectName(f.Object), "field", f.Field, "file", f.Object.File, "line", f.Object.Line, "mend", f.Mend)
+}
