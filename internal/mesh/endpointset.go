@@ -12,7 +12,7 @@ import (
 )
 
 // EndpointSetOf computes the endpoints of one listener of a node from r, and returns the keys that it has read (see ViewOf).
-// The set is nil where the node or the listener does not exist, or the node is found through DNS; a set may be empty.
+// The set is never nil; it is empty where the node or the listener does not exist, or the node is found through DNS.
 func EndpointSetOf(r Reader, key EndpointSetKey) (*EndpointSet, []Key, []Finding) {
 	l := newLookup(r)
 	set := l.endpointSet(key)
@@ -20,21 +20,19 @@ func EndpointSetOf(r Reader, key EndpointSetKey) (*EndpointSet, []Key, []Finding
 }
 
 func (l *lookup) endpointSet(key EndpointSetKey) *EndpointSet {
+	set := &EndpointSet{Key: key}
 	node, ok := find[*VirtualNode](l, NodeKey(key.Mesh, key.Node))
 	if !ok {
-		return nil
+		return set
 	}
 	index := node.listenerIndex(key.Port)
 	if index < 0 || node.Spec.Listeners[index].PortMapping.Protocol != key.Protocol {
-		return nil
+		return set
 	}
 	mesh, _ := find[*Mesh](l, MeshKey(key.Mesh))
 	d := l.discover(node, mesh.preference())
-	if d.Type != DiscoveryEndpoints {
-		return nil
-	}
-	set := &EndpointSet{Key: key}
 	switch {
+	case d.Type != DiscoveryEndpoints:
 	case d.service != nil:
 		all := l.sliceEndpoints(node, index, d.service)
 		if set.Endpoints = ofFamily(all, d.IPPreference); len(set.Endpoints) == 0 && len(all) > 0 {
