@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Tulle Authors
+
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// attemptLimit is how long one endpoint may take to answer before the next one is tried.
+const attemptLimit = 2 * time.Second
+
+// connect returns a connection that is up, and the index of its endpoint. It tries the endpoints in turn, at once one after the other, and pauses only when
+// all have failed. It gives up when the context ends.
+func (r *Relay) connect(ctx context.Context) (*grpc.ClientConn, uint32, error) {
+	n := count(r.endpoints)
+	first := r.next.Load()
+	level := slog.LevelWarn
+	for pause := firstPause; ; pause = min(2*pause, longPause) {
+		var failures []error
+		for i := range n {
+			index := (first + i) % n
+			conn, err := r.endpoints[index].dial(ctx)
+			if err == nil {
+				return conn, index, nil
+			}
+			failures = append(failures, fmt.Errorf("%s: %w", r.endpoints[index], err))
+		}
+		if ctx.Err() != nil {
+			return nil, 0, context.Cause(ctx)
+		}
+		r.log.Log(ctx, level, "no endpoint of the control plane answers; Envoy keeps its configuration", "error", errors.Join(failures...), "again_in", pause)
+		level = slog.LevelDebug // said once
+		select {
+		case <-ctx.Done():
+			return nil, 0, context.Cause(ctx)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// dial connects to the endpoint, once.
+func (e Endpoint) dial(ctx context.Context) (*grpc.ClientConn, error) {
+	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
+	defer cancel()
+	failed := make(chan error, 1) // why the dialer failed, which grpc itself tells only in more words
+	dialer := &net.Dialer{
+		// A peer that vanished without a word is noticed by TCP itself, which no server can mind.
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3},
+		Control:         e.limitUnacknowledged,
+	}
+	conn, err := grpc.NewClient("passthrough:///"+e.String(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			c, err := dialer.DialContext(ctx, e.network, e.address)
+			if err != nil {
+				select {
+				case failed <- err:
+				default:
+				}
+			}
+			return c, err
+		}),
+		// The authority is what a server sees as the host it was called by.
+		grpc.WithAuthority("tulle"),
+		grpc.WithDisableServiceConfig(),
+	)
+	if err != nil {
+		return nil, err
+	}
+	conn.Connect()
+	for {
+		state := conn.GetState()
+		switch state {
+		case connectivity.Ready:
+			return conn, nil
+		case connectivity.TransientFailure, connectivity.Shutdown:
+			closeQuietly(conn)
+			select {
+			case err := <-failed:
+				return nil, err
+			default:
+				return nil, errors.New("it takes connections but does not speak HTTP/2")
+			}
+		case connectivity.Idle, connectivity.Connecting:
+		}
+		if !conn.WaitForStateChange(ctx, state) {
+			closeQuietly(conn)
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// limitUnacknowledged ends a TCP connection whose peer has acknowledged nothing for 20 s.
+func (e Endpoint) limitUnacknowledged(_, _ string, raw syscall.RawConn) error {
+	if e.network != "tcp" {
+		return nil
+	}
+	var err error
+	if controlErr := raw.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 20_000)
+	}); controlErr != nil {
+		return controlErr
+	}
+	return err
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Tulle Authors
+
+// Package relay carries gRPC streams from a unix socket to the control plane and back without a look at what they hold; the agent calls it.
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// Relay serves any gRPC method by calling the same method of the control plane. Make one with New.
+type Relay struct {
+	endpoints []Endpoint
+	log       *slog.Logger
+	server    *grpc.Server
+	// next is the endpoint that the next stream is tried at first.
+	next atomic.Uint32
+	// streams is how many streams reach the control plane now.
+	streams atomic.Int64
+}
+
+// New makes a relay to the endpoints, of which there must be at least one.
+func New(endpoints []Endpoint, log *slog.Logger) *Relay {
+	r := &Relay{endpoints: endpoints, log: log}
+	r.server = grpc.NewServer(
+		grpc.ForceServerCodecV2(rawCodec{}),
+		grpc.UnknownServiceHandler(r.carry),
+		grpc.MaxRecvMsgSize(math.MaxInt32),
+		grpc.MaxSendMsgSize(math.MaxInt32),
+	)
+	return r
+}
+
+// Serve takes streams from the listener until the context ends. Streams that are open then end with status Unavailable.
+func (r *Relay) Serve(ctx context.Context, listener net.Listener) error {
+	stop := context.AfterFunc(ctx, r.server.Stop)
+	defer stop()
+	if err := r.server.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+		return fmt.Errorf("relay: %w", err)
+	}
+	return nil
+}
+
+// Connected says whether a stream reaches the control plane now.
+func (r *Relay) Connected() bool { return r.streams.Load() > 0 }
+
+// carry relays one stream: it finds an endpoint that answers, for as long as that takes, and ends the stream as the control plane ended it.
+func (r *Relay) carry(_ any, down grpc.ServerStream) error {
+	ctx, cancel := context.WithCancel(down.Context())
+	defer cancel()
+	method, ok := grpc.MethodFromServerStream(down)
+	if !ok {
+		return status.Error(codes.Internal, "relay: the stream names no method")
+	}
+	conn, index, err := r.connect(ctx)
+	if err != nil {
+		return status.FromContextError(err).Err()
+	}
+	defer closeQuietly(conn)
+	log := r.log.With("endpoint", r.endpoints[index].String())
+
+	up, err := conn.NewStream(outgoing(ctx), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method,
+		grpc.ForceCodecV2(rawCodec{}), grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32))
+	if err == nil {
+		r.streams.Add(1)
+		log.InfoContext(ctx, "connected to the control plane", "method", method)
+		err = pump(down, up)
+		r.streams.Add(-1)
+	}
+	if down.Context().Err() != nil {
+		return status.FromContextError(down.Context().Err()).Err()
+	}
+	// Whatever the reason, the next stream tries the next endpoint first: a server that ends streams is full, going away or broken.
+	r.next.Store((index + 1) % count(r.endpoints))
+	s := status.Convert(err)
+	log.WarnContext(ctx, "the control plane ended the stream; Envoy keeps its configuration and comes again", "code", s.Code().String(), "message", s.Message())
+	return err
+}
+
+// pump copies messages both ways until the control plane ends the stream, and returns its status; nil for OK.
+func pump(down grpc.ServerStream, up grpc.ClientStream) error {
+	go func() {
+		for {
+			f := new(frame)
+			if err := down.RecvMsg(f); err != nil {
+				// Envoy is done sending, or gone. In the second case the context ends the other direction.
+				_ = up.CloseSend()
+				return
+			}
+			if up.SendMsg(f) != nil {
+				f.data.Free()
+				return
+			}
+		}
+	}()
+	if header, err := up.Header(); err == nil && len(header) > 0 {
+		if err := down.SendHeader(withoutReserved(header)); err != nil {
+			return fmt.Errorf("send headers to Envoy: %w", err)
+		}
+	}
+	for {
+		f := new(frame)
+		if err := up.RecvMsg(f); err != nil {
+			down.SetTrailer(withoutReserved(up.Trailer()))
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		if err := down.SendMsg(f); err != nil {
+			f.data.Free()
+			return fmt.Errorf("send to Envoy: %w", err)
+		}
+	}
+}
+
+// outgoing is the context of the call to the control plane: Envoy's own headers, but for those that belong to the connection.
+func outgoing(ctx context.Context) context.Context {
+	incoming, _ := metadata.FromIncomingContext(ctx)
+	return metadata.NewOutgoingContext(ctx, withoutReserved(incoming))
+}
+
+func withoutReserved(all metadata.MD) metadata.MD {
+	kept := metadata.MD{}
+	for name, values := range all {
+		reserved := strings.HasPrefix(name, ":") || strings.HasPrefix(name, "grpc-") || name == "content-type" || name == "user-agent" || name == "te"
+		if !reserved {
+			kept[name] = values
+		}
+	}
+	return kept
+}
+
+// count is the number of endpoints; a list from a command line is short.
+func count(endpoints []Endpoint) uint32 { return uint32(min(len(endpoints), math.MaxInt32)) }
+
+func closeQuietly(conn *grpc.ClientConn) {
+	// A connection that is given up has nothing left to say.
+	_ = conn.Close()
+}
+
+// Pauses between two rounds over all endpoints when none answers: the first, and the longest.
+const (
+	firstPause = 100 * time.Millisecond
+	longPause  = 2 * time.Second
+)
