@@ -122,10 +122,3 @@ func encode(name, version, typeURL string, value []byte) *content {
 	b = protowire.AppendBytes(b, value)
 	return &content{bytes: b, sotw: sotw}
 }
-
-// fieldSize returns the encoded size of a length-delimited field whose number is below 16 and whose payload has n bytes.
-func fieldSize(n int) int { return 1 + protowire.SizeBytes(n) }
-
-func appendString(b []byte, num protowire.Number, s string) []byte {
-	return protowire.AppendString(protowire.AppendTag(b, num, protowire.BytesType), s)
-}

@@ -3,7 +3,11 @@
 
 package xds
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // ProxyStatus is what one connected proxy has, for people and for the conditions of the objects that its resources were built from.
 type ProxyStatus struct {
@@ -37,4 +41,30 @@ type ResourceStatus struct {
 	Refused string
 	// Origin is the Traits.Origin of this version; nil if the client brought the version from an earlier stream.
 	Origin any
+}
+
+// status returns what the stream has; the server's lock is held.
+func (st *stream) status() ProxyStatus {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	out := ProxyStatus{Proxy: st.proxy, Group: st.group.name, Since: st.opened}
+	for k, sub := range st.subs {
+		if sub == nil {
+			continue
+		}
+		t := TypeStatus{
+			TypeURL: kind(k).typeURL(), Pending: len(sub.dirty), Unacked: len(sub.unacked), LastNack: sub.lastNack, NackedAt: sub.nackedAt,
+			Resources: make([]ResourceStatus, 0, len(sub.sent)),
+		}
+		for name, h := range sub.sent {
+			r := ResourceStatus{Name: name, Version: h.version, Acked: h.acked, Refused: sub.refused[name]}
+			if h.res != nil {
+				r.Origin = h.res.Origin
+			}
+			t.Resources = append(t.Resources, r)
+		}
+		slices.SortFunc(t.Resources, func(a, b ResourceStatus) int { return cmp.Compare(a.Name, b.Name) })
+		out.Types = append(out.Types, t)
+	}
+	return out
 }

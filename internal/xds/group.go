@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Tulle Authors
+
+package xds
+
+import (
+	"log/slog"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// group is the proxies that get the same Config. Its fields are guarded by Server.mu; the snapshot itself never changes.
+type group struct {
+	name    string
+	snap    *snapshot
+	streams map[*stream]struct{}
+}
+
+// snapshot is all that the proxies of a group shall have. Its maps never change; the endpoints behind them do, one at a time.
+type snapshot struct {
+	entries     [kinds]map[string]entry // none for endpoints
+	assignments map[string]visible
+}
+
+// entry is a resource and what the group's proxies said of it.
+type entry struct {
+	res     *Resource
+	verdict *verdict
+}
+
+// visible is an assignment that a cluster of the group refers to.
+type visible struct {
+	*assignment
+	verdict *verdict
+}
+
+// assignment is the current ClusterLoadAssignment of one name, shared by all groups.
+type assignment struct {
+	current atomic.Pointer[Resource]
+	groups  map[*group]struct{} // those that can see it; guarded by Server.mu
+}
+
+// lookup returns what the group should have under a name, and the verdict on it; nil if nothing.
+func (s *snapshot) lookup(k kind, name string) (*Resource, *verdict) {
+	if k == endpoints {
+		v, ok := s.assignments[name]
+		if !ok {
+			return nil, nil
+		}
+		return v.current.Load(), v.verdict
+	}
+	e := s.entries[k][name]
+	return e.res, e.verdict
+}
+
+// names returns the names of everything of one kind, in no order.
+func (s *snapshot) names(k kind) []string {
+	if k == endpoints {
+		return slices.Collect(maps.Keys(s.assignments))
+	}
+	return slices.Collect(maps.Keys(s.entries[k]))
+}
+
+// change is what one Update means to one group: the names to look at.
+type change struct {
+	names [kinds][]string
+	since time.Time
+}
+
+// Apply changes what proxies shall have. It returns at once: each stream sends what it lacks at its own pace, and changes that come faster coalesce.
+func (s *Server) Apply(u Update) {
+	indexed := make(map[string][kinds]map[string]*Resource, len(u.Groups))
+	for name, c := range u.Groups {
+		if c != nil {
+			indexed[name] = s.index(name, c)
+		}
+	}
+	for _, r := range u.Endpoints {
+		if r != nil {
+			s.pool.share(r)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changes := map[*group]*change{}
+	for name, r := range u.Endpoints {
+		s.assign(name, r, changes)
+	}
+	for _, name := range slices.Sorted(maps.Keys(u.Groups)) {
+		if u.Groups[name] == nil {
+			s.dissolve(name)
+			continue
+		}
+		g := s.groups[name]
+		if g == nil {
+			g = &group{name: name, snap: &snapshot{}, streams: map[*stream]struct{}{}}
+			s.groups[name] = g
+		}
+		s.reconfigure(g, indexed[name], changeOf(changes, g))
+	}
+	for g, c := range changes {
+		c.since = u.Since
+		for st := range g.streams {
+			st.update(g.snap, c)
+		}
+	}
+}
+
+func changeOf(changes map[*group]*change, g *group) *change {
+	c := changes[g]
+	if c == nil {
+		c = &change{}
+		changes[g] = c
+	}
+	return c
+}
+
+// index checks a Config and makes its names fast to find. What cannot be delivered is logged and left out.
+func (s *Server) index(groupName string, c *Config) [kinds]map[string]*Resource {
+	var out [kinds]map[string]*Resource
+	for k, list := range map[kind][]*Resource{clusters: c.Clusters, listeners: c.Listeners, routes: c.Routes} {
+		out[k] = make(map[string]*Resource, len(list))
+		for _, r := range list {
+			switch {
+			case r.kind != k:
+				s.log.Error("resource left out: it is in the list of another type",
+					slog.String("group", groupName), slog.String("name", r.name), slog.String("type", r.TypeURL()), slog.String("list", k.typeURL()))
+			case out[k][r.name] != nil:
+				s.log.Error("resource left out: another of its group has the same type and name",
+					slog.String("group", groupName), slog.String("name", r.name), slog.String("type", r.TypeURL()))
+			default:
+				s.pool.share(r)
+				out[k][r.name] = r
+			}
+		}
+	}
+	return out
+}
+
+// assign sets the current endpoints of a name and notes the groups that see the change.
+func (s *Server) assign(name string, r *Resource, changes map[*group]*change) {
+	if r != nil && (r.kind != endpoints || r.name != name) {
+		s.log.Error("endpoints left out: the resource under this name is another",
+			slog.String("name", name), slog.String("resource", r.name), slog.String("type", r.TypeURL()))
+		return
+	}
+	a := s.assignmentOf(name)
+	old := a.current.Swap(r)
+	s.forgetUnused(name, a)
+	if (old == nil) == (r == nil) && (r == nil || old.version == r.version) {
+		return
+	}
+	for g := range a.groups {
+		c := changeOf(changes, g)
+		c.names[endpoints] = append(c.names[endpoints], name)
+	}
+}
+
+func (s *Server) assignmentOf(name string) *assignment {
+	a := s.assignments[name]
+	if a == nil {
+		a = &assignment{groups: map[*group]struct{}{}}
+		s.assignments[name] = a
+	}
+	return a
+}
+
+// forgetUnused drops an assignment that has no content and that nobody sees.
+func (s *Server) forgetUnused(name string, a *assignment) {
+	if len(a.groups) == 0 && a.current.Load() == nil {
+		delete(s.assignments, name)
+	}
+}
+
+// reconfigure gives the group a new snapshot and adds the names that differ to the change.
+func (s *Server) reconfigure(g *group, config [kinds]map[string]*Resource, c *change) {
+	old := g.snap
+	next := &snapshot{assignments: map[string]visible{}}
+	for _, k := range []kind{clusters, listeners, routes} {
+		next.entries[k] = make(map[string]entry, len(config[k]))
+		for name, r := range config[k] {
+			before, had := old.entries[k][name]
+			if !had {
+				before.verdict = &verdict{}
+			}
+			next.entries[k][name] = entry{res: r, verdict: before.verdict}
+			if !had || before.res.version != r.version {
+				c.names[k] = append(c.names[k], name)
+			}
+		}
+		for name := range old.entries[k] {
+			if config[k][name] == nil {
+				c.names[k] = append(c.names[k], name)
+			}
+		}
+	}
+	for _, r := range config[clusters] {
+		if r.Endpoints == "" {
+			continue
+		}
+		if _, done := next.assignments[r.Endpoints]; !done {
+			s.see(g, r.Endpoints, next, c)
+		}
+	}
+	for name, v := range old.assignments {
+		if _, still := next.assignments[name]; !still {
+			delete(v.groups, g)
+			s.forgetUnused(name, v.assignment)
+			c.names[endpoints] = append(c.names[endpoints], name)
+		}
+	}
+	g.snap = next
+}
+
+// see makes an assignment visible to the group.
+func (s *Server) see(g *group, name string, next *snapshot, c *change) {
+	if v, had := g.snap.assignments[name]; had {
+		next.assignments[name] = v
+		return
+	}
+	a := s.assignmentOf(name)
+	a.groups[g] = struct{}{}
+	next.assignments[name] = visible{assignment: a, verdict: &verdict{}}
+	c.names[endpoints] = append(c.names[endpoints], name)
+}
+
+// dissolve ends the streams of a group that is gone.
+func (s *Server) dissolve(name string) {
+	g := s.groups[name]
+	if g == nil {
+		return
+	}
+	delete(s.groups, name)
+	for n, v := range g.snap.assignments {
+		delete(v.groups, g)
+		s.forgetUnused(n, v.assignment)
+	}
+	for st := range g.streams {
+		st.finish(errGone(name), "")
+	}
+}
+
+// touch makes the streams of a group look again at one resource.
+func (s *Server) touch(g *group, k kind, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := &change{}
+	c.names[k] = []string{name}
+	for st := range g.streams {
+		st.update(g.snap, c)
+	}
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Tulle Authors
+
+package xds
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"slices"
+	"strings"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+)
+
+// handleSotW takes one request of the state-of-the-world protocol.
+func (st *stream) handleSotW(req *discoveryv3.DiscoveryRequest) error {
+	k, err := st.admit(req.GetTypeUrl(), req.GetNode())
+	if err != nil {
+		return err
+	}
+	if err := st.bounded(k, req.GetResourceNames()); err != nil {
+		return err
+	}
+	news := tidings{}
+	err = st.takeSotW(k, req, &news)
+	st.publish(&news)
+	return err
+}
+
+// takeSotW changes the stream's state as the request says, and wakes the sender.
+func (st *stream) takeSotW(k kind, req *discoveryv3.DiscoveryRequest, news *tidings) error {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	sub := st.subs[k]
+	first := sub == nil
+	if first {
+		sub = newSubscription()
+		st.subs[k] = sub
+		sub.legacy = k.whole()
+	}
+	nonce := req.GetResponseNonce()
+	answered := !first && st.answered(k, sub, nonce, req.GetErrorDetail().GetMessage(), req.GetErrorDetail() != nil, news)
+	if !answered && !st.bucket.take(st.srv.clock.Now()) {
+		return flood("more than %g requests a second", st.srv.limits.Requests)
+	}
+	// A request that answers another than the newest response is about to be followed by one that does; its names may be old.
+	if first || nonce == sub.newest {
+		st.rename(k, sub, req.GetResourceNames())
+	}
+	if first {
+		st.beginSotW(k, sub, req.GetVersionInfo(), news)
+	}
+	st.kick()
+	return nil
+}
+
+// rename makes names those that the client wants: new ones are answered, those left out are forgotten.
+func (st *stream) rename(k kind, sub *subscription, names []string) {
+	sub.legacy = sub.legacy && len(names) == 0
+	wildcard := sub.legacy || slices.Contains(names, everything)
+	if wildcard && !sub.wildcard {
+		for _, name := range st.snap.names(k) {
+			sub.touch(name, look)
+		}
+	}
+	sub.wildcard = wildcard
+	next := make(map[string]struct{}, len(names))
+	for _, name := range names {
+		if name == everything {
+			continue
+		}
+		next[name] = struct{}{}
+		if _, known := sub.names[name]; !known {
+			sub.touch(name, force)
+			sub.answer = sub.answer || k.whole() // the set tells which of them do not exist
+		}
+	}
+	sub.names = next
+	for name := range sub.sent {
+		if !sub.wants(name) {
+			sub.drop(name)
+		}
+	}
+}
+
+// beginSotW is the rest of the first request of a type. A client that comes back with the whole set that it shall have gets nothing.
+func (st *stream) beginSotW(k kind, sub *subscription, version string, news *tidings) {
+	if k == endpoints {
+		st.settleDebts(sub)
+	}
+	if !k.whole() {
+		return
+	}
+	sub.answer = true
+	p := plan{st: st}
+	set := p.set(k, sub)
+	slices.SortFunc(set, byName)
+	if version == "" {
+		return
+	}
+	if version != setVersion(set) {
+		if k == clusters {
+			st.removals = st.srv.clock.Now().Add(st.srv.limits.Removal)
+		}
+		return
+	}
+	sub.answer = false
+	clear(sub.dirty)
+	for _, r := range set {
+		sub.sent[r.name] = held{version: r.version, res: r, acked: true}
+		current, verdict := st.snap.lookup(k, r.name)
+		st.approve(k, verdict, r, current, news)
+	}
+}
+
+func byName(a, b *Resource) int { return strings.Compare(a.name, b.name) }
+
+// setVersion is the version of a sorted set of resources.
+func setVersion(set []*Resource) string {
+	h := sha256.New()
+	for _, r := range set {
+		h.Write([]byte(r.name))
+		h.Write([]byte{0})
+		h.Write([]byte(r.version))
+	}
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:versionBytes])
+}
