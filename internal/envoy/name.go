@@ -4,7 +4,6 @@
 package envoy
 
 import (
-	"fmt"
 	"strconv"
 
 	"github.com/tulle-mesh/tulle/internal/mesh"
@@ -19,31 +18,47 @@ const (
 // EndpointsName is the name of the load assignment of one listener of a node, which is also the name of the node's cluster at most callers:
 // "cds_egress_<mesh>_<node>_<protocol>_<port>".
 func EndpointsName(k mesh.EndpointSetKey) string {
-	return fmt.Sprintf("cds_egress_%s_%s_%s_%d", k.Mesh, k.Node, k.Protocol, k.Port)
+	return "cds_egress_" + k.Mesh + "_" + k.Node + "_" + string(k.Protocol) + "_" + portText(k.Port)
 }
 
-// egressCluster is the name of a caller's cluster. service is set where the backend has a client policy of its own.
-func egressCluster(k mesh.EndpointSetKey, service string) string {
+// egressName is the name of a caller's cluster. service is set where the backend has a client policy of its own.
+func egressName(k mesh.EndpointSetKey, service string) string {
 	if service == "" {
 		return EndpointsName(k)
 	}
 	return EndpointsName(k) + "_" + service
 }
 
-// ingressCluster is the name of the cluster that holds the proxy's own workload.
-func ingressCluster(meshName, node string, m mesh.PortMapping) string {
-	return fmt.Sprintf("cds_ingress_%s_%s_%s_%d", meshName, node, m.Protocol, m.Port)
+// ingressName is the name of the cluster that holds the proxy's own workload.
+func ingressName(meshName, node string, m mesh.PortMapping) string {
+	return "cds_ingress_" + meshName + "_" + node + "_" + string(m.Protocol) + "_" + portText(m.Port)
 }
 
-// awsCluster is the name of the cluster that takes connections to AWS's own services.
-func awsCluster(meshName string) string { return "cds_egress_" + meshName + "_amazonaws" }
+// awsName is the name of the cluster that takes connections to AWS's own services.
+func awsName(meshName string) string { return "cds_egress_" + meshName + "_amazonaws" }
 
-// passCluster is the name of the cluster that takes what the mesh does not model, under ALLOW_ALL.
-func passCluster(meshName string) string { return "cds_egress_" + meshName + "_mesh-allow-all" }
+// passName is the name of the cluster that takes what the mesh does not model, under ALLOW_ALL.
+func passName(meshName string) string { return "cds_egress_" + meshName + "_mesh-allow-all" }
 
-// egressRoutes and ingressRoutes are the names of route configurations; all HTTP protocols share the token "http".
-func egressRoutes(port int32) string { return "rds_egress_http_" + portText(port) }
+// egressRoutesName and ingressRoutesName are the names of route configurations; all HTTP protocols share the token "http".
+func egressRoutesName(port int32) string { return "rds_egress_http_" + portText(port) }
 
-func ingressRoutes(port int32) string { return "rds_ingress_http_" + portText(port) }
+func ingressRoutesName(port int32) string { return "rds_ingress_http_" + portText(port) }
 
 func portText(port int32) string { return strconv.Itoa(int(port)) }
+
+// The names of filter chains. They tell which chain a connection is on, so a chain keeps its name for as long as it means the same.
+const (
+	awsChain    = "amazonaws"
+	passChain   = "mesh-allow-all"
+	closedChain = "closed"
+)
+
+// httpChain is the name of the one chain of all HTTP services on a port.
+func httpChain(port int32) string { return "http_" + portText(port) }
+
+// tcpChain is the name of the chain of a TCP service on a port.
+func tcpChain(service string, port int32) string { return "tcp_" + service + "_" + portText(port) }
+
+// ingressChain is the name of the chain of one of the proxy's own listeners.
+func ingressChain(m mesh.PortMapping) string { return string(m.Protocol) + "_" + portText(m.Port) }

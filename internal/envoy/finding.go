@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Tulle Authors
+
+package envoy
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tulle-mesh/tulle/internal/mesh"
+)
+
+// longest is the number of characters of a name or message that findings repeat.
+const longest = 300
+
+// report takes a finding against an object of the model.
+func (b *builder) report(severity mesh.Severity, reason mesh.Reason, at mesh.Key, f mesh.Finding) {
+	f.Severity, f.Reason, f.Object = severity, reason, objectOf(at)
+	f.Value, f.Message = clip(f.Value), clip(f.Message)
+	b.findings = append(b.findings, f)
+}
+
+// reject reports that Envoy's own rules refuse what was made from an object.
+func (b *builder) reject(at mesh.Key, what string, err error) {
+	b.report(mesh.SeverityError, mesh.ReasonRejected, at, mesh.Finding{
+		Value:   what,
+		Message: fmt.Sprintf("Envoy would refuse %s, so it is left out: %s", clip(what), err),
+		Mend:    "change the value that the message names",
+	})
+}
+
+// conflict reports a port that cannot serve two things.
+func (b *builder) conflict(at mesh.Key, port int32, message, mend string) {
+	b.report(mesh.SeverityWarning, mesh.ReasonPortConflict, at, mesh.Finding{Value: portText(port), Message: message, Mend: mend})
+}
+
+// objectOf names an object of the model by Kind and App Mesh name; the parent of a route stands as its namespace.
+func objectOf(k mesh.Key) mesh.Source {
+	return mesh.Source{Kind: string(k.Kind), Namespace: k.Parent, Name: clip(k.Name)}
+}
+
+// clip cuts a text to what fits a message and mends what is not UTF-8.
+func clip(s string) string {
+	if len(s) > longest {
+		s = s[:longest] + "..."
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Tulle Authors
+
+package envoy
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/tulle-mesh/tulle/internal/mesh"
+)
+
+// tlsPort is the one port on which the outbound listener reads the server name that a client asks for. It is fixed: a set that followed the services would cut connections with every change.
+const tlsPort = 443
+
+// claim is a service's claim to a port.
+type claim struct {
+	service *mesh.ServiceView
+	port    *mesh.ServicePortView
+}
+
+// portPlan says what becomes of connections to one port.
+type portPlan struct {
+	port int32
+	// http are the services that share the port's HTTP chain.
+	http []claim
+	// tcp are the services with a chain of their own.
+	tcp []claim
+	// addresses, names and rest lead to services of tcp: by address first, then by the server name (on tlsPort alone), then all that is left.
+	addresses map[netip.Addr]claim
+	names     map[string]claim
+	rest      *claim
+}
+
+// planOutbound gives each port to the services that claim it, in the order of their names, and reports claims that cannot hold.
+func (b *builder) planOutbound() []*portPlan {
+	plans := map[int32]*portPlan{}
+	for i := range b.view.Services {
+		s := &b.view.Services[i]
+		for j := range s.Ports {
+			c := claim{service: s, port: &s.Ports[j]}
+			if why := refusePort(c.port.Port); why != "" {
+				b.conflict(mesh.VirtualServiceKey(b.mesh, s.Name), c.port.Port, why, "choose another port")
+				continue
+			}
+			p := plans[c.port.Port]
+			if p == nil {
+				p = &portPlan{port: c.port.Port, addresses: map[netip.Addr]claim{}, names: map[string]claim{}}
+				plans[p.port] = p
+			}
+			if c.port.Protocol == mesh.ProtocolTCP {
+				p.tcp = append(p.tcp, c)
+			} else {
+				p.http = append(p.http, c)
+			}
+		}
+	}
+	out := slices.SortedFunc(maps.Values(plans), func(x, y *portPlan) int { return cmp.Compare(x.port, y.port) })
+	for _, p := range out {
+		p.tcp = slices.DeleteFunc(p.tcp, func(c claim) bool { return !b.placeTCP(p, c) })
+	}
+	return out
+}
+
+// refusePort says why no service can be called on a port; empty where it can.
+func refusePort(port int32) string {
+	switch {
+	case port == inboundPort || port == outboundPort:
+		return fmt.Sprintf("port %d belongs to the proxy itself, so the service cannot be called on it", port)
+	case port < 1 || port > 65535:
+		return fmt.Sprintf("%d is no port, so the service cannot be called on it", port)
+	default:
+		return ""
+	}
+}
+
+// placeTCP finds what tells a TCP service's connections from others on its port, and says whether anything does.
+func (b *builder) placeTCP(p *portPlan, c claim) bool {
+	placed := false
+	for _, a := range c.service.Addresses {
+		a = a.Unmap().WithZone("")
+		if first, taken := p.addresses[a]; taken {
+			b.conflict(mesh.VirtualServiceKey(b.mesh, c.service.Name), p.port,
+				fmt.Sprintf("address %s on port %d already leads to virtual service %q", a, p.port, clip(first.service.Name)), "give each service an address of its own, or another port")
+			continue
+		}
+		if a.IsValid() {
+			p.addresses[a] = c
+			placed = true
+		}
+	}
+	if len(c.service.Addresses) > 0 {
+		return placed
+	}
+	if p.port == tlsPort {
+		if name := strings.ToLower(c.service.Name); name != "" {
+			if _, taken := p.names[name]; !taken {
+				p.names[name] = c
+				placed = true
+			}
+		}
+	}
+	return b.placeRest(p, c, placed)
+}
+
+// placeRest gives a service what is left of its port, unless another service has that.
+func (b *builder) placeRest(p *portPlan, c claim, placed bool) bool {
+	var other string
+	switch {
+	case len(p.http) > 0:
+		other = fmt.Sprintf("http belongs to virtual service %q", clip(p.http[0].service.Name))
+	case p.rest != nil:
+		other = fmt.Sprintf("tcp belongs to virtual service %q", clip(p.rest.service.Name))
+	default:
+		p.rest = &c
+		return true
+	}
+	if !placed {
+		b.conflict(mesh.VirtualServiceKey(b.mesh, c.service.Name), p.port,
+			fmt.Sprintf("the service has no address of its own by which tcp connections to port %d could be told apart, and %s, so it cannot be reached", p.port, other),
+			"create a Service with a ClusterIP under the virtual service's name, or choose another port")
+	}
+	return placed
+}

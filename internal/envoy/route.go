@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Tulle Authors
+
+package envoy
+
+import (
+	"time"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"github.com/tulle-mesh/tulle/internal/mesh"
+)
+
+// requestTimeout is the API's default limit of a request, with all its retries, where a route says nothing.
+const requestTimeout = 15 * time.Second
+
+// unavailable answers 503 without asking anybody.
+func unavailable() *routev3.Route_DirectResponse {
+	return &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: 503}}
+}
+
+// refusal answers 503 to everything that a match takes.
+func refusal(m *routev3.RouteMatch) *routev3.Route {
+	return &routev3.Route{Match: m, Action: unavailable()}
+}
+
+// route translates one route of a service. Where its match cannot be had, the requests that it may have meant get 503, so that they reach no other route.
+func (b *builder) route(s *mesh.ServiceView, r *mesh.RouteView) *routev3.Route {
+	match, err := routeMatch(r)
+	out := &routev3.Route{Match: match, Action: unavailable()}
+	if err == nil {
+		if !r.Refused {
+			b.forward(out, s, r)
+		}
+		err = check(out)
+	}
+	if err == nil {
+		return out
+	}
+	b.reject(r.Route, "the route", err)
+	if path := (&routev3.RouteMatch{PathSpecifier: match.GetPathSpecifier()}); check(path) == nil {
+		return refusal(path)
+	}
+	return refusal(everything())
+}
+
+// forward sends a route's requests to its targets; without any the route keeps answering 503.
+func (b *builder) forward(out *routev3.Route, s *mesh.ServiceView, r *mesh.RouteView) {
+	shares := b.shares(s, r.Targets)
+	if len(shares) == 0 {
+		return
+	}
+	action := &routev3.RouteAction{Timeout: span(r.DefaultTimeout.Or(requestTimeout))}
+	if t := r.Timeout; t != nil {
+		action.Timeout = span(t.PerRequest.Or(r.DefaultTimeout.Or(requestTimeout)))
+		if t.Idle != nil {
+			action.IdleTimeout = span(t.Idle.Span())
+		}
+	}
+	if len(shares) == 1 {
+		action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: shares[0].cluster}
+	} else {
+		weighted := &routev3.WeightedCluster{Clusters: make([]*routev3.WeightedCluster_ClusterWeight, 0, len(shares))}
+		for _, share := range shares {
+			weighted.Clusters = append(weighted.Clusters, &routev3.WeightedCluster_ClusterWeight{Name: share.cluster, Weight: count(share.weight)})
+		}
+		action.ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: weighted}
+	}
+	switch {
+	case r.Retry != nil:
+		action.RetryPolicy = retryPolicy(r.Retry)
+	case b.routeRetries(shares):
+		action.RetryPolicy = constants().defaultRetry
+	}
+	out.Action = &routev3.Route_Route{Route: action}
+	if b.tagged() {
+		out.Metadata = serviceMetadata(s.Name)
+	}
+}
+
+// routeRetries says whether a route must carry the default retry policy because one of its clusters does not.
+func (b *builder) routeRetries(shares []share) bool {
+	for _, share := range shares {
+		if !b.clusterRetries(share.to) {
+			return true
+		}
+	}
+	return false
+}
+
+// share is the part of a route's requests, or of a TCP route's connections, that a cluster gets.
+type share struct {
+	cluster string
+	weight  uint32
+	to      *egress
+}
+
+// shares are the targets that stand and have a weight, in the user's order. Their weights have a sum that Envoy takes.
+func (b *builder) shares(s *mesh.ServiceView, targets []mesh.TargetView) []share {
+	out := make([]share, 0, len(targets))
+	var sum uint64
+	for _, t := range targets {
+		e := b.egress[b.targetID(s, t)]
+		if t.Weight <= 0 || e == nil || !e.ready {
+			continue
+		}
+		out = append(out, share{cluster: e.name, weight: uint32(t.Weight), to: e})
+		sum += uint64(t.Weight)
+	}
+	for ; sum > 1<<32-1; sum = total(out) {
+		for i := range out {
+			out[i].weight = max(out[i].weight/2, 1)
+		}
+	}
+	return out
+}
+
+func total(shares []share) uint64 {
+	var sum uint64
+	for _, share := range shares {
+		sum += uint64(share.weight)
+	}
+	return sum
+}
