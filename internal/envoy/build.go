@@ -17,8 +17,10 @@ import (
 //
 // A finding's Object names the model's object by Kind and App Mesh name, a route's virtual router as its Namespace; the caller knows which custom resource it came from.
 func Build(v *mesh.View) (Resources, []mesh.Finding) {
-	b := newBuilder(v)
+	return newBuilder(v).build()
+}
 
+func (b *builder) build() (Resources, []mesh.Finding) {
 	b.egressClusters()
 	b.passClusters()
 	listeners := b.ingressClusters()
@@ -38,10 +40,12 @@ func Build(v *mesh.View) (Resources, []mesh.Finding) {
 type builder struct {
 	view *mesh.View
 	// mesh is the App Mesh name of the View's mesh.
-	mesh     string
-	nodes    map[string]*mesh.NodeView
-	egress   map[egressID]*egress
-	log      []*accesslogv3.AccessLog
+	mesh   string
+	nodes  map[string]*mesh.NodeView
+	egress map[egressID]*egress
+	log    []*accesslogv3.AccessLog
+	// inline holds the endpoint sets of a configuration that stands alone; nil where a control plane delivers endpoints and routes.
+	inline   map[mesh.EndpointSetKey]*mesh.EndpointSet
 	findings []mesh.Finding
 
 	clusters  map[string]Resource

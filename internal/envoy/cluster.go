@@ -138,12 +138,15 @@ func (b *builder) egressCluster(id egressID, e *egress) bool {
 		r.Origins = append(r.Origins, mesh.VirtualServiceKey(b.mesh, id.service))
 	}
 	cluster.IgnoreHealthOnHostRemoval = r.Warms
-	if e.node.Discovery.Type == mesh.DiscoveryEndpoints {
+	switch {
+	case e.node.Discovery.Type != mesh.DiscoveryEndpoints:
+		b.asksDNS(cluster, &e.node.Discovery, e.listener.Port)
+	case b.inline != nil:
+		b.standsAlone(cluster, e)
+	default:
 		r.Endpoints = EndpointsName(b.setKey(e.node, e.listener))
 		cluster.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}
 		cluster.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: adsSource(), ServiceName: r.Endpoints}
-	} else {
-		b.asksDNS(cluster, &e.node.Discovery, e.listener.Port)
 	}
 	return b.add(b.clusters, r, owner)
 }

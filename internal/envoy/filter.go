@@ -6,6 +6,7 @@ package envoy
 import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -90,10 +91,8 @@ func (b *builder) tcpFilter(m *tcpproxyv3.TcpProxy, owner mesh.Key) *listenerv3.
 // It trusts what the client's headers say of where a request came from, as App Mesh did, and passes on no client certificate.
 func (b *builder) httpFilter(stats, routes string) *listenerv3.Filter {
 	manager := &hcmv3.HttpConnectionManager{
-		StatPrefix: stats,
-		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{
-			ConfigSource: adsSource(), RouteConfigName: routes,
-		}},
+		StatPrefix:           stats,
+		RouteSpecifier:       &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: adsSource(), RouteConfigName: routes}},
 		HttpFilters:          []*hcmv3.HttpFilter{constants().routerFilter},
 		AccessLog:            b.log,
 		Tracing:              &hcmv3.HttpConnectionManager_Tracing{},
@@ -103,6 +102,9 @@ func (b *builder) httpFilter(stats, routes string) *listenerv3.Filter {
 		NormalizePath:                &wrapperspb.BoolValue{Value: true},
 		MergeSlashes:                 true,
 		PathWithEscapedSlashesAction: hcmv3.HttpConnectionManager_KEEP_UNCHANGED,
+	}
+	if config, ok := b.routes[routes].Message.(*routev3.RouteConfiguration); ok && b.inline != nil {
+		manager.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: config}
 	}
 	packed, err := pack(manager)
 	if err != nil {

@@ -7,6 +7,10 @@ import (
 	"net/netip"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 
 	"github.com/tulle-mesh/tulle/internal/mesh"
 )
@@ -20,6 +24,47 @@ type StaticOptions struct {
 // Static makes one whole bootstrap with everything inline, which Envoy runs with no control plane: routes stand in their listeners, endpoint sets in their clusters.
 // A cluster whose set is missing or empty asks DNS for the node's hostname instead, where it has one.
 func Static(v *mesh.View, sets []*mesh.EndpointSet, opts StaticOptions) (*bootstrapv3.Bootstrap, []mesh.Finding) {
-	_, _, _ = v, sets, opts
-	return &bootstrapv3.Bootstrap{}, nil
+	b := newBuilder(v)
+	b.inline = make(map[mesh.EndpointSetKey]*mesh.EndpointSet, len(sets))
+	for _, s := range sets {
+		b.inline[s.Key] = s
+	}
+	resources, findings := b.build()
+
+	admin := opts.Admin
+	if !admin.IsValid() {
+		admin = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), adminPort)
+	}
+	id := "mesh/" + v.Proxy.Mesh + "/virtualNode/" + v.Proxy.Name
+	out := &bootstrapv3.Bootstrap{
+		Node:            &corev3.Node{Id: clip(id), Cluster: clip(id)},
+		Admin:           &bootstrapv3.Admin{Address: socket(admin.Addr().String(), int32(admin.Port()))},
+		StaticResources: &bootstrapv3.Bootstrap_StaticResources{},
+	}
+	for _, r := range resources.Clusters {
+		if cluster, ok := r.Message.(*clusterv3.Cluster); ok {
+			out.StaticResources.Clusters = append(out.StaticResources.Clusters, cluster)
+		}
+	}
+	for _, r := range resources.Listeners {
+		if listener, ok := r.Message.(*listenerv3.Listener); ok {
+			out.StaticResources.Listeners = append(out.StaticResources.Listeners, listener)
+		}
+	}
+	return out, findings
+}
+
+// standsAlone gives a cluster, in place of endpoints from the control plane, those of the set that Static was given.
+func (b *builder) standsAlone(c *clusterv3.Cluster, e *egress) {
+	set := b.inline[b.setKey(e.node, e.listener)]
+	empty := set == nil || len(set.Endpoints) == 0
+	if empty && e.node.Discovery.Hostname != "" {
+		b.asksDNS(c, &mesh.DiscoveryView{Type: mesh.DiscoveryStrictDNS, Hostname: e.node.Discovery.Hostname, IPPreference: e.node.Discovery.IPPreference}, e.listener.Port)
+		return
+	}
+	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}
+	c.LoadAssignment = &endpointv3.ClusterLoadAssignment{ClusterName: c.GetName()}
+	if !empty {
+		c.LoadAssignment.Endpoints = localities(set.Endpoints)
+	}
 }
