@@ -51,11 +51,7 @@ func (b *builder) backends(n *VirtualNode) []backend {
 			list = append(list, be)
 			continue
 		}
-		b.report(Finding{
-			Severity: SeverityWarning, Reason: ReasonDuplicate, Object: n.Source, Field: field + ".virtualServiceName", Value: be.service,
-			Message: fmt.Sprintf("virtual node %q has virtual service %q among its backends twice; the stricter of the two policies holds, else the first", n.Name, be.service),
-			Mend:    "remove one of the two",
-		})
+		b.report(duplicateBackend(n, i, be.service))
 		if be.policy.enforced() && !list[first].policy.enforced() {
 			list[first] = be
 		}

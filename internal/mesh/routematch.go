@@ -10,51 +10,73 @@ import (
 	"strings"
 )
 
-// matchFaults are the conditions of a route that no proxy can evaluate. One of them would make Envoy refuse the whole table of routes, so the route is left out alone.
+// matchFault is a condition that no proxy can evaluate. One of them would make Envoy refuse the whole table of routes.
+type matchFault struct {
+	// field is the path within the match.
+	field string
+	value string
+	fault string
+	mend  string
+}
+
+// matchFaults are the conditions for which the route is left out, alone.
 func matchFaults(route *Route, form *routeForm) []Finding {
-	var list []Finding
-	add := func(field, value, fault, mend string) {
-		list = append(list, Finding{
-			Severity: SeverityError, Reason: ReasonInvalid, Object: route.Source, Field: route.field(form.member + ".match." + field), Value: shorten(value),
-			Message: fmt.Sprintf("route %q is left out: %s", route.Name, fault), Mend: mend,
-		})
-	}
-	headers, listName := []HeaderMatch(nil), "headers"
+	var faults []matchFault
 	switch {
 	case form.HTTP != nil:
-		headers = form.HTTP.Headers
-		if p := form.HTTP.Path; p != nil && p.Regex != nil {
-			if fault := regexFault(*p.Regex); fault != "" {
-				add("path.regex", *p.Regex, fault, mendRegex)
-			}
-		}
-		for i, q := range form.HTTP.QueryParameters {
-			if q.Name == "" {
-				add("queryParameters["+strconv.Itoa(i)+"].name", "", "it matches a query parameter without a name", "name the parameter")
-			}
-		}
+		faults = httpFaults(form.HTTP.Path, form.HTTP.QueryParameters, form.HTTP.Headers)
 	case form.GRPC != nil:
-		headers, listName = form.GRPC.Metadata, "metadata"
+		faults = headerFaults("metadata", form.GRPC.Metadata)
 	}
+	list := make([]Finding, 0, len(faults))
+	for _, f := range faults {
+		list = append(list, Finding{
+			Severity: SeverityError, Reason: ReasonInvalid, Object: route.Source, Field: route.field(form.member + ".match." + f.field), Value: shorten(f.value),
+			Message: fmt.Sprintf("route %q is left out: %s", shorten(route.Name), f.fault), Mend: f.mend,
+		})
+	}
+	return list
+}
+
+func httpFaults(path *HTTPPathMatch, query []QueryParameter, headers []HeaderMatch) []matchFault {
+	faults := headerFaults("headers", headers)
+	if path != nil && path.Regex != nil {
+		if fault := regexFault(*path.Regex); fault != "" {
+			faults = append(faults, matchFault{"path.regex", *path.Regex, fault, mendRegex})
+		}
+	}
+	for i, q := range query {
+		if q.Name == "" {
+			faults = append(faults, matchFault{at("queryParameters", i) + ".name", "", "it matches a query parameter without a name", "name the parameter"})
+		}
+	}
+	return faults
+}
+
+func headerFaults(list string, headers []HeaderMatch) []matchFault {
+	var faults []matchFault
 	for i, h := range headers {
-		field := listName + "[" + strconv.Itoa(i) + "]"
+		field := at(list, i)
 		if !headerName(h.Name) {
-			add(field+".name", h.Name, "it matches a header whose name no header can have", "use letters, digits and the characters !#$%&'*+-.^_`|~ in the name, with a colon at most in front")
+			faults = append(faults, matchFault{field + ".name", h.Name, "it matches a header whose name no header can have", mendHeaderName})
 		}
 		switch m := h.Match; {
 		case m == nil:
 		case m.Regex != nil:
 			if fault := regexFault(*m.Regex); fault != "" {
-				add(field+".match.regex", *m.Regex, fault, mendRegex)
+				faults = append(faults, matchFault{field + ".match.regex", *m.Regex, fault, mendRegex})
 			}
 		case m.Range != nil && m.Range.End <= m.Range.Start:
-			add(field+".match.range", fmt.Sprintf("%d-%d", m.Range.Start, m.Range.End), "its range is empty, since the end must be greater than the start", "make end greater than start")
+			faults = append(faults, matchFault{field + ".match.range", fmt.Sprintf("%d-%d", m.Range.Start, m.Range.End), "its range is empty, since the end must be greater than the start", "make end greater than start"})
 		}
 	}
-	return list
+	return faults
 }
 
-const mendRegex = "write the expression in RE2's syntax"
+const (
+	mendRegex      = "write the expression in RE2's syntax"
+	mendHeaderName = "use letters, digits and the characters !#$%&'*+-.^_`|~ in the name, with a colon at most in front"
+)
 
 // regexFault says why a regular expression is not in RE2's syntax, or "".
 func regexFault(expression string) string {
