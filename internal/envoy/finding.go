@@ -29,11 +29,6 @@ func (b *builder) reject(at mesh.Key, what string, err error) {
 	})
 }
 
-// conflict reports a port that cannot serve two things.
-func (b *builder) conflict(at mesh.Key, port int32, message, mend string) {
-	b.report(mesh.SeverityWarning, mesh.ReasonPortConflict, at, mesh.Finding{Value: portText(port), Message: message, Mend: mend})
-}
-
 // objectOf names an object of the model by Kind and App Mesh name; the parent of a route stands as its namespace.
 func objectOf(k mesh.Key) mesh.Source {
 	return mesh.Source{Kind: string(k.Kind), Namespace: k.Parent, Name: clip(k.Name)}

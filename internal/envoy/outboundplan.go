@@ -36,7 +36,7 @@ type portPlan struct {
 	rest      *claim
 }
 
-// planOutbound gives each port to the services that claim it, in the order of their names, and reports claims that cannot hold.
+// planOutbound gives each port to the services that claim it, in the order of their names.
 func (b *builder) planOutbound() []*portPlan {
 	plans := map[int32]*portPlan{}
 	for i := range b.view.Services {
@@ -44,7 +44,7 @@ func (b *builder) planOutbound() []*portPlan {
 		for j := range s.Ports {
 			c := claim{service: s, port: &s.Ports[j]}
 			if why := refusePort(c.port.Port); why != "" {
-				b.conflict(mesh.VirtualServiceKey(b.mesh, s.Name), c.port.Port, why, "choose another port")
+				b.report(mesh.SeverityError, mesh.ReasonPortConflict, mesh.VirtualServiceKey(b.mesh, s.Name), mesh.Finding{Value: portText(c.port.Port), Message: why, Mend: "choose another port"})
 				continue
 			}
 			p := plans[c.port.Port]
@@ -61,7 +61,7 @@ func (b *builder) planOutbound() []*portPlan {
 	}
 	out := slices.SortedFunc(maps.Values(plans), func(x, y *portPlan) int { return cmp.Compare(x.port, y.port) })
 	for _, p := range out {
-		p.tcp = slices.DeleteFunc(p.tcp, func(c claim) bool { return !b.placeTCP(p, c) })
+		p.tcp = slices.DeleteFunc(p.tcp, func(c claim) bool { return !p.placeTCP(c) })
 	}
 	return out
 }
@@ -78,17 +78,13 @@ func refusePort(port int32) string {
 	}
 }
 
-// placeTCP finds what tells a TCP service's connections from others on its port, and says whether anything does.
-func (b *builder) placeTCP(p *portPlan, c claim) bool {
+// placeTCP finds what tells a TCP service's connections from others on its port, and says whether anything does. Of two claims to the same the first by name wins; the
+// View's maker has reported the clash, for it knows which backends make it.
+func (p *portPlan) placeTCP(c claim) bool {
 	placed := false
 	for _, a := range c.service.Addresses {
 		a = a.Unmap().WithZone("")
-		if first, taken := p.addresses[a]; taken {
-			b.conflict(mesh.VirtualServiceKey(b.mesh, c.service.Name), p.port,
-				fmt.Sprintf("address %s on port %d already leads to virtual service %q", a, p.port, clip(first.service.Name)), "give each service an address of its own, or another port")
-			continue
-		}
-		if a.IsValid() {
+		if _, taken := p.addresses[a]; !taken && a.IsValid() {
 			p.addresses[a] = c
 			placed = true
 		}
@@ -97,32 +93,15 @@ func (b *builder) placeTCP(p *portPlan, c claim) bool {
 		return placed
 	}
 	if p.port == tlsPort {
-		if name := strings.ToLower(c.service.Name); name != "" {
-			if _, taken := p.names[name]; !taken {
-				p.names[name] = c
-				placed = true
-			}
+		name := strings.ToLower(c.service.Name)
+		if _, taken := p.names[name]; !taken && name != "" {
+			p.names[name] = c
+			placed = true
 		}
 	}
-	return b.placeRest(p, c, placed)
-}
-
-// placeRest gives a service what is left of its port, unless another service has that.
-func (b *builder) placeRest(p *portPlan, c claim, placed bool) bool {
-	var other string
-	switch {
-	case len(p.http) > 0:
-		other = fmt.Sprintf("http belongs to virtual service %q", clip(p.http[0].service.Name))
-	case p.rest != nil:
-		other = fmt.Sprintf("tcp belongs to virtual service %q", clip(p.rest.service.Name))
-	default:
+	if len(p.http) == 0 && p.rest == nil {
 		p.rest = &c
-		return true
-	}
-	if !placed {
-		b.conflict(mesh.VirtualServiceKey(b.mesh, c.service.Name), p.port,
-			fmt.Sprintf("the service has no address of its own by which tcp connections to port %d could be told apart, and %s, so it cannot be reached", p.port, other),
-			"create a Service with a ClusterIP under the virtual service's name, or choose another port")
+		placed = true
 	}
 	return placed
 }
