@@ -5,7 +5,7 @@ package mesh
 
 import (
 	"slices"
-	"unicode/utf8"
+	"strings"
 )
 
 // lookup is the only way by which a View or an EndpointSet reads the model: it notes each key, found or not, so that no read escapes the reverse index.
@@ -40,30 +40,32 @@ func (l *lookup) keys() []Key {
 	return slices.Compact(l.read)
 }
 
-// report notes a finding, its value cut to what a reader can take in.
+// report notes a finding, its value and message cut to what a reader can take in.
 func (l *lookup) report(f Finding) {
-	f.Value = shorten(f.Value)
+	f.Value, f.Message = shorten(f.Value), cut(f.Message, maxMessage)
 	l.findings = append(l.findings, f)
 }
 
-// maxShown is how many characters of a user's value a finding shows.
-const maxShown = 80
+// maxValue and maxMessage are how many characters of a user's value, and of a message that repeats names, a finding shows. Names that the API allows are never cut.
+const (
+	maxValue   = 80
+	maxMessage = 1000
+)
 
-// shorten cuts text to maxShown characters and makes it valid UTF-8.
-func shorten(text string) string {
-	count := 0
+// shorten cuts a user's value for a finding.
+func shorten(text string) string { return cut(text, maxValue) }
+
+// cut leaves the first limit characters of text, the last of them "…" where there were more, and makes it valid UTF-8.
+func cut(text string, limit int) string {
+	count, end := 0, 0
 	for i := range text {
-		if count == maxShown-1 && utf8.RuneCountInString(text[i:min(len(text), i+8)]) > 1 {
-			return valid(text[:i]) + "…"
+		if count == limit-1 {
+			end = i
+		}
+		if count == limit {
+			return strings.ToValidUTF8(text[:end], "\uFFFD") + "…"
 		}
 		count++
 	}
-	return valid(text)
-}
-
-func valid(text string) string {
-	if utf8.ValidString(text) {
-		return text
-	}
-	return string([]rune(text))
+	return strings.ToValidUTF8(text, "\uFFFD")
 }

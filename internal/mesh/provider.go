@@ -105,9 +105,14 @@ func (b *builder) routerPorts(service *VirtualService, name string) []ServicePor
 		})
 		return nil
 	}
+	return b.routerRoutes(router)
+}
+
+// routerRoutes are the router's listeners with the routes of each.
+func (b *builder) routerRoutes(router *VirtualRouter) []ServicePortView {
 	ports := b.routerListeners(router)
 	ranked := make([][]rankedRoute, len(ports))
-	for _, o := range b.children(RouteKey(b.mesh, name, "")) {
+	for _, o := range b.children(RouteKey(b.mesh, router.Name, "")) {
 		route, ok := o.(*Route)
 		if !ok {
 			continue

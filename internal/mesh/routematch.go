@@ -4,6 +4,7 @@
 package mesh
 
 import (
+	"errors"
 	"fmt"
 	"regexp/syntax"
 	"strconv"
@@ -80,8 +81,9 @@ const (
 
 // regexFault says why a regular expression is not in RE2's syntax, or "".
 func regexFault(expression string) string {
-	if _, err := syntax.Parse(expression, syntax.Perl); err != nil {
-		return "its regular expression cannot be read: " + shorten(err.Error())
+	_, err := syntax.Parse(expression, syntax.Perl)
+	if fault, ok := errors.AsType[*syntax.Error](err); ok {
+		return "its regular expression cannot be read: " + fault.Code.String()
 	}
 	return ""
 }

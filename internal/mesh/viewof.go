@@ -69,7 +69,7 @@ func (b *builder) view(proxy Key, profile Profile) *View {
 	return v
 }
 
-// gateway says of a gateway that exists that it gets no configuration yet.
+// gateway says of a gateway that exists, and of its routes, that they get no configuration yet.
 func (b *builder) gateway(key Key) {
 	g, ok := find[*VirtualGateway](&b.lookup, key)
 	if !ok {
@@ -80,6 +80,11 @@ func (b *builder) gateway(key Key) {
 		Message: fmt.Sprintf("virtual gateway %q gets no configuration: virtual gateways are not supported yet", g.Name),
 		Mend:    "call the virtual services from a virtual node of the mesh",
 	})
+	for _, o := range b.children(GatewayRouteKey(b.mesh, key.Name, "")) {
+		if route, ok := o.(*GatewayRoute); ok {
+			b.unsupportedRoute(route)
+		}
+	}
 }
 
 // egress is the mesh's filter; anything but ALLOW_ALL is the API's default, which lets nothing out.
