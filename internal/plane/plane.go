@@ -93,7 +93,10 @@ func (p *Plane) step(keys []mesh.Key, since time.Time) {
 		b.group(p.groups[name])
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(dirty.sets), compareSets) {
-		b.set(p.sets[key])
+		// A group that no longer names the set may just have taken it away.
+		if s := p.sets[key]; s != nil {
+			b.set(s)
+		}
 	}
 	update := b.end()
 	update.Since = since
