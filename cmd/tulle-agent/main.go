@@ -8,13 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
+	"runtime"
 
 	"github.com/spf13/cobra"
-)
 
-// version is set by the build.
-var version = "v1.20.0-dev"
+	"github.com/tulle-mesh/tulle/internal/version"
+)
 
 func main() {
 	os.Exit(execute())
@@ -65,22 +64,8 @@ func newVersionCommand() *cobra.Command {
 		Example: "  tulle-agent version",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), "tulle-agent", version, revision())
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "tulle-agent %s (%s, %s/%s)\n", version.String(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}
-}
-
-// revision is the commit that the program was built from, in parentheses; empty if the build does not know it.
-func revision() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return "(" + s.Value + ")"
-		}
-	}
-	return ""
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/tulle-mesh/tulle/internal/agent"
 	"github.com/tulle-mesh/tulle/internal/agent/bootstrap"
 	"github.com/tulle-mesh/tulle/internal/agent/relay"
+	"github.com/tulle-mesh/tulle/internal/version"
 )
 
 // envoyUser is the user that Envoy runs as when the agent is root; its traffic is the one that the redirect leaves alone.
@@ -119,7 +120,7 @@ func (s *settings) read(flags *pflag.FlagSet) (agent.Config, error) {
 	fault := func(err error) { faults = append(faults, err) }
 	c := s.config
 	c.LogLevel = strings.ToLower(c.LogLevel)
-	c.Bootstrap.AgentVersion = version
+	c.Bootstrap.AgentVersion = version.String()
 	c.User = s.user
 	if os.Geteuid() == 0 && s.user < 0 {
 		c.User = envoyUser
