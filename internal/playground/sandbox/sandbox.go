@@ -52,6 +52,8 @@ type Config struct {
 	Program []string
 	// Bind names executables that have to be within reach of every user inside: name under Dir/bin to path outside.
 	Bind map[string]string
+	// Env is the environment of the program inside.
+	Env []string
 	// Dir is the scratch directory inside, memory only; see Scratch.
 	Dir string
 	// Plan is given to the program inside on PlanFD.
@@ -128,6 +130,7 @@ func run(ctx context.Context, c Config) error {
 
 	cmd := exec.CommandContext(ctx, self, append(c.Self[1:len(c.Self):len(c.Self)], RoleInit, string(arg))...)
 	cmd.Args[0] = c.Self[0]
+	cmd.Env = c.Env
 	cmd.Stdin = p.lifeRead
 	cmd.Stderr = c.Stderr
 	cmd.ExtraFiles = []*os.File{p.planRead, p.eventsWrite, p.mappedRead}
