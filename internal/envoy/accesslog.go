@@ -18,7 +18,11 @@ func (b *builder) accessLog() {
 		return
 	}
 	file := b.view.Logging.AccessLog.File
-	packed, err := pack(&filev3.FileAccessLog{Path: file.Path, AccessLogFormat: logFormat(file.Format)})
+	log := &filev3.FileAccessLog{Path: file.Path}
+	if format := logFormat(file.Format); format != nil {
+		log.AccessLogFormat = &filev3.FileAccessLog_LogFormat{LogFormat: format}
+	}
+	packed, err := pack(log)
 	if err != nil {
 		b.reject(b.view.Proxy, "the access log", err)
 		return
@@ -27,7 +31,7 @@ func (b *builder) accessLog() {
 }
 
 // logFormat is the user's format of a line; nil is Envoy's own. Envoy writes the members of a JSON line in the order of their keys.
-func logFormat(f *mesh.LoggingFormat) *filev3.FileAccessLog_LogFormat {
+func logFormat(f *mesh.LoggingFormat) *corev3.SubstitutionFormatString {
 	switch {
 	case f == nil:
 		return nil
@@ -36,11 +40,10 @@ func logFormat(f *mesh.LoggingFormat) *filev3.FileAccessLog_LogFormat {
 		for _, member := range f.JSON {
 			line.Fields[member.Key] = structpb.NewStringValue(member.Value)
 		}
-		return &filev3.FileAccessLog_LogFormat{LogFormat: &corev3.SubstitutionFormatString{Format: &corev3.SubstitutionFormatString_JsonFormat{JsonFormat: line}}}
+		return &corev3.SubstitutionFormatString{Format: &corev3.SubstitutionFormatString_JsonFormat{JsonFormat: line}}
 	case f.Text != "":
-		return &filev3.FileAccessLog_LogFormat{LogFormat: &corev3.SubstitutionFormatString{Format: &corev3.SubstitutionFormatString_TextFormatSource{
-			TextFormatSource: &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: f.Text}},
-		}}}
+		text := &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: f.Text}}
+		return &corev3.SubstitutionFormatString{Format: &corev3.SubstitutionFormatString_TextFormatSource{TextFormatSource: text}}
 	default:
 		return nil
 	}

@@ -64,6 +64,9 @@ func (b *builder) refuseListener(l *mesh.Listener, taken bool) string {
 
 func (b *builder) ingressCluster(l *mesh.Listener) bool {
 	name := ingressName(b.mesh, b.view.Proxy.Name, l.PortMapping)
+	if b.take(b.clusters, name, true) {
+		return true
+	}
 	host := "127.0.0.1"
 	if p := b.view.IPPreference; p == mesh.IPv6Only || p == mesh.IPv6Preferred {
 		host = "::1"

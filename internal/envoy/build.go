@@ -20,18 +20,19 @@ func Build(v *mesh.View) (Resources, []mesh.Finding) {
 	return newBuilder(v).build()
 }
 
+// build is the table of contents of a proxy's configuration, in the order in which the parts need each other.
 func (b *builder) build() (Resources, []mesh.Finding) {
 	b.egressClusters()
 	b.passClusters()
 	listeners := b.ingressClusters()
 	b.accessLog()
 
-	plan := b.planOutbound()
-	b.egressRouteConfigurations(plan)
+	b.plan = b.planOutbound()
+	b.egressRouteConfigurations()
 	b.ingressRouteConfigurations(listeners)
 
 	b.inboundListener(listeners)
-	b.outboundListener(plan)
+	b.outboundListener()
 
 	return Resources{Clusters: sorted(b.clusters), Listeners: sorted(b.listeners), Routes: sorted(b.routes)}, mesh.SortFindings(b.findings)
 }
@@ -43,9 +44,13 @@ type builder struct {
 	mesh   string
 	nodes  map[string]*mesh.NodeView
 	egress map[egressID]*egress
+	plan   []*portPlan
+	hosts  map[hostID]*host
 	log    []*accesslogv3.AccessLog
 	// inline holds the endpoint sets of a configuration that stands alone; nil where a control plane delivers endpoints and routes.
-	inline   map[mesh.EndpointSetKey]*mesh.EndpointSet
+	inline map[mesh.EndpointSetKey]*mesh.EndpointSet
+	// last is the builder of the View before, whose parts may be taken over; nil for none.
+	last     *builder
 	findings []mesh.Finding
 
 	clusters  map[string]Resource
@@ -58,6 +63,7 @@ func newBuilder(v *mesh.View) *builder {
 		view: v, mesh: v.Proxy.Mesh,
 		nodes:    make(map[string]*mesh.NodeView, len(v.Nodes)),
 		egress:   make(map[egressID]*egress, len(v.Nodes)),
+		hosts:    make(map[hostID]*host, len(v.Services)),
 		clusters: make(map[string]Resource, len(v.Nodes)+4), listeners: make(map[string]Resource, 2), routes: make(map[string]Resource, 4),
 	}
 	for i := range v.Nodes {
@@ -75,10 +81,15 @@ func (b *builder) add(into map[string]Resource, r Resource, owner mesh.Key) bool
 		b.reject(owner, r.Name, err)
 		return false
 	}
+	put(into, r)
+	return true
+}
+
+// put takes a resource whose parts are checked.
+func put(into map[string]Resource, r Resource) {
 	r.Origins = unique(r.Origins, mesh.Key.Compare)
 	r.Needs = unique(r.Needs, cmp.Compare[string])
 	into[r.Name] = r
-	return true
 }
 
 func sorted(set map[string]Resource) []Resource {

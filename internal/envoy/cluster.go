@@ -39,8 +39,8 @@ type egress struct {
 	listener *mesh.NodeListenerView
 	// userRetries is set where a route with a retry policy of the user's leads here. Envoy lets a cluster's policy win over a route's, so the cluster then has none.
 	userRetries bool
-	// ready is set once the cluster stands.
-	ready bool
+	// ready is set once the cluster stands, and same where it is the one of the View before.
+	ready, same bool
 }
 
 // egressClusters makes the clusters of all targets, those of weight 0 too, so that a later weight needs no new cluster.
@@ -64,6 +64,10 @@ func (b *builder) egressClusters() {
 			continue
 		}
 		names[e.name] = id
+		if e.same = b.takeCluster(id, e); e.same {
+			e.ready = true
+			continue
+		}
 		e.ready = b.egressCluster(id, e)
 	}
 }

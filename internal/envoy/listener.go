@@ -46,7 +46,7 @@ func (b *builder) bothFamilies() bool {
 
 // inboundListener takes what comes to the workload. A proxy without listeners has none.
 func (b *builder) inboundListener(listeners []*mesh.Listener) {
-	if len(listeners) == 0 {
+	if len(listeners) == 0 || b.take(b.listeners, inboundListener, true) {
 		return
 	}
 	l := b.newListener(inboundListener, inboundPort, corev3.TrafficDirection_INBOUND)
@@ -64,14 +64,17 @@ func (b *builder) inboundListener(listeners []*mesh.Listener) {
 }
 
 // outboundListener takes what the workload sends.
-func (b *builder) outboundListener(plan []*portPlan) {
+func (b *builder) outboundListener() {
+	if b.take(b.listeners, outboundListener, b.sameOutbound()) {
+		return
+	}
 	l := b.newListener(outboundListener, outboundPort, corev3.TrafficDirection_OUTBOUND)
 	l.ListenerFilters = append(l.ListenerFilters, constants().tlsInspector)
 	l.ListenerFiltersTimeout = durationpb.New(serverNameWait)
 	l.ContinueOnListenerFiltersTimeout = true
 	r := Resource{Name: l.GetName(), Message: l, Origins: []mesh.Key{b.view.Proxy}}
 
-	for _, one := range plan {
+	for _, one := range b.plan {
 		if len(one.http) > 0 {
 			l.FilterChains = append(l.FilterChains, chainOf(httpChain(one.port), b.egressHTTPFilter(one.port)))
 			for _, c := range one.http {
@@ -92,7 +95,7 @@ func (b *builder) outboundListener(plan []*portPlan) {
 		r.Needs = append(r.Needs, passName(b.mesh))
 	}
 	p := &packer{}
-	b.finishListener(r, l, p, p.outboundTree(plan))
+	b.finishListener(r, l, p, p.outboundTree(b.plan))
 }
 
 // finishListener takes a listener with the tree that chooses among its chains.

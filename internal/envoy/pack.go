@@ -26,27 +26,18 @@ type validated interface {
 	ValidateAll() error
 }
 
-// valid applies a message's own rules. It does not look into packed messages: those are checked when packed.
-func valid(m proto.Message) error {
+// check applies a message's own rules. It does not look into packed messages: those are checked when packed.
+func check(m proto.Message) error {
 	if v, ok := m.(validated); ok {
 		return v.ValidateAll()
 	}
 	return nil
 }
 
-// check applies a message's own rules, and the rule of protobuf that text is UTF-8.
-func check(m proto.Message) error {
-	if err := valid(m); err != nil {
-		return err
-	}
-	_, err := proto.Marshal(m)
-	return err
-}
-
 // pack checks a message and wraps it, with the same bytes for the same message.
 func pack(m proto.Message) (*anypb.Any, error) {
 	packed := new(anypb.Any)
-	err := valid(m)
+	err := check(m)
 	if err == nil {
 		err = anypb.MarshalFrom(packed, m, proto.MarshalOptions{Deterministic: true})
 	}

@@ -22,6 +22,9 @@ func (b *builder) passClusters() {
 func (b *builder) allowsAll() bool { return b.view.Egress == mesh.EgressAllowAll }
 
 func (b *builder) passCluster(name string, options map[string]*anypb.Any) {
+	if b.take(b.clusters, name, true) {
+		return
+	}
 	cluster := &clusterv3.Cluster{
 		Name:                 name,
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_ORIGINAL_DST},

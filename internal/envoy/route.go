@@ -27,18 +27,20 @@ func refusal(m *routev3.RouteMatch) *routev3.Route {
 // route translates one route of a service. Where its match cannot be had, the requests that it may have meant get 503, so that they reach no other route.
 func (b *builder) route(s *mesh.ServiceView, r *mesh.RouteView) *routev3.Route {
 	match, err := routeMatch(r)
-	out := &routev3.Route{Match: match, Action: unavailable()}
-	if err == nil {
-		if !r.Refused {
-			b.forward(out, s, r)
-		}
-		err = check(out)
+	out := refusal(match)
+	switch {
+	case err != nil:
+		return b.refuse(r, out, err)
+	case !r.Refused:
+		b.forward(out, s, r)
 	}
-	if err == nil {
-		return out
-	}
+	return out
+}
+
+// refuse reports a route that Envoy would not take, and answers 503 to what its path matches, or to everything where that is wrong too.
+func (b *builder) refuse(r *mesh.RouteView, out *routev3.Route, err error) *routev3.Route {
 	b.reject(r.Route, "the route", err)
-	if path := (&routev3.RouteMatch{PathSpecifier: match.GetPathSpecifier()}); check(path) == nil {
+	if path := (&routev3.RouteMatch{PathSpecifier: out.GetMatch().GetPathSpecifier()}); check(path) == nil {
 		return refusal(path)
 	}
 	return refusal(everything())

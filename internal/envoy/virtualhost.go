@@ -18,9 +18,21 @@ import (
 // passHost is the virtual host that takes, under ALLOW_ALL, every host that the mesh does not model.
 const passHost = "default_backend"
 
+// hostID names a service on a port.
+type hostID struct {
+	port    int32
+	service string
+}
+
+// host is a virtual host and what it was made from.
+type host struct {
+	claim   claim
+	message *routev3.VirtualHost
+}
+
 // egressRouteConfigurations makes one route configuration for each port on which HTTP services are called.
-func (b *builder) egressRouteConfigurations(plan []*portPlan) {
-	for _, p := range plan {
+func (b *builder) egressRouteConfigurations() {
+	for _, p := range b.plan {
 		if len(p.http) > 0 {
 			b.egressRouteConfiguration(p)
 		}
@@ -29,26 +41,50 @@ func (b *builder) egressRouteConfigurations(plan []*portPlan) {
 
 func (b *builder) egressRouteConfiguration(p *portPlan) {
 	r := Resource{Name: egressRoutesName(p.port)}
-	config := &routev3.RouteConfiguration{Name: r.Name, VirtualHosts: make([]*routev3.VirtualHost, 0, len(p.http)+1)}
+	hosts := make([]*routev3.VirtualHost, 0, len(p.http)+1)
 	taken := make(map[string]bool, 2*len(p.http))
+	same := true
 	for _, c := range p.http {
-		if host := b.virtualHost(c, taken); host != nil {
-			config.VirtualHosts = append(config.VirtualHosts, host)
-			r.Needs = hostNeeds(r.Needs, host)
-			r.Origins = append(r.Origins, b.claimOrigins(c)...)
+		id := hostID{port: p.port, service: c.service.Name}
+		message := b.virtualHost(c, b.domains(c, taken))
+		if message == nil {
+			continue
 		}
+		same = same && b.last != nil && b.last.hosts[id] != nil && b.last.hosts[id].message == message
+		b.hosts[id] = &host{claim: c, message: message}
+		hosts = append(hosts, message)
+	}
+	if b.take(b.routes, r.Name, same && b.last.hostsOf(p.port) == len(hosts)) {
+		return
+	}
+	for i, c := range hosts {
+		r.Needs = hostNeeds(r.Needs, hosts[i])
+		r.Origins = append(r.Origins, b.claimOrigins(b.hosts[hostID{port: p.port, service: c.GetName()}].claim)...)
 	}
 	if b.allowsAll() {
-		host := &routev3.VirtualHost{Name: passHost, Domains: []string{"*"}, Routes: []*routev3.Route{{
-			Match:  everything(),
-			Action: &routev3.Route_Route{Route: &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: passName(b.mesh)}, Timeout: &durationpb.Duration{}}},
-		}}}
-		config.VirtualHosts = append(config.VirtualHosts, host)
+		hosts = append(hosts, b.passVirtualHost())
 		r.Needs = append(r.Needs, passName(b.mesh))
 	}
-	slices.SortStableFunc(config.GetVirtualHosts(), func(x, y *routev3.VirtualHost) int { return cmp.Compare(x.GetName(), y.GetName()) })
-	r.Message = config
-	b.add(b.routes, r, b.view.Proxy)
+	slices.SortStableFunc(hosts, func(x, y *routev3.VirtualHost) int { return cmp.Compare(x.GetName(), y.GetName()) })
+	r.Message = &routev3.RouteConfiguration{Name: r.Name, VirtualHosts: hosts}
+	put(b.routes, r) // its virtual hosts are checked, and it has nothing else
+}
+
+// hostsOf counts the services on a port.
+func (b *builder) hostsOf(port int32) int {
+	n := 0
+	for id := range b.hosts {
+		if id.port == port {
+			n++
+		}
+	}
+	return n
+}
+
+// passVirtualHost takes every host that the mesh does not model to where the client meant to go, with no limit of time.
+func (b *builder) passVirtualHost() *routev3.VirtualHost {
+	action := &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: passName(b.mesh)}, Timeout: &durationpb.Duration{}}
+	return &routev3.VirtualHost{Name: passHost, Domains: []string{"*"}, Routes: []*routev3.Route{{Match: everything(), Action: &routev3.Route_Route{Route: action}}}}
 }
 
 // claimOrigins are the objects that a service's answer on a port comes from.
@@ -61,16 +97,27 @@ func (b *builder) claimOrigins(c claim) []mesh.Key {
 }
 
 // virtualHost makes the virtual host of a service on a port; nil where no host name is left for it.
-func (b *builder) virtualHost(c claim, taken map[string]bool) *routev3.VirtualHost {
-	host := &routev3.VirtualHost{Name: c.service.Name, Domains: b.domains(c, taken)}
-	if len(host.GetDomains()) == 0 {
+func (b *builder) virtualHost(c claim, domains []string) *routev3.VirtualHost {
+	if len(domains) == 0 {
 		return nil
 	}
+	if old := b.takeHost(c, domains); old != nil {
+		return old
+	}
+	host := &routev3.VirtualHost{Name: c.service.Name, Domains: domains, Routes: make([]*routev3.Route, 0, max(len(c.port.Routes), 1))}
 	for i := range c.port.Routes {
 		host.Routes = append(host.Routes, b.route(c.service, &c.port.Routes[i]))
 	}
 	if len(host.GetRoutes()) == 0 {
-		host.Routes = []*routev3.Route{refusal(everything())}
+		host.Routes = append(host.Routes, refusal(everything()))
+	}
+	if check(host) == nil {
+		return host
+	}
+	for i := range c.port.Routes {
+		if err := check(host.GetRoutes()[i]); err != nil {
+			host.Routes[i] = b.refuse(&c.port.Routes[i], host.GetRoutes()[i], err)
+		}
 	}
 	if err := check(host); err != nil {
 		b.reject(mesh.VirtualServiceKey(b.mesh, c.service.Name), c.service.Name, err)
@@ -132,6 +179,9 @@ func (b *builder) ingressRouteConfigurations(listeners []*mesh.Listener) {
 			}
 		}
 		name := ingressRoutesName(l.PortMapping.Port)
+		if b.take(b.routes, name, true) {
+			continue
+		}
 		b.add(b.routes, Resource{
 			Name: name, Needs: []string{cluster}, Origins: []mesh.Key{b.view.Proxy},
 			Message: &routev3.RouteConfiguration{Name: name, VirtualHosts: []*routev3.VirtualHost{{
