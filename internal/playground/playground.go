@@ -125,15 +125,15 @@ func finish(o Options, r Report) error {
 
 // programs are the executables that the inside needs, by the names that they have there.
 func programs(o Options) (map[string]string, error) {
-	bind := map[string]string{"playground": "/proc/self/exe", "tulle": o.Tulle, "tulle-agent": o.Agent, "envoy": o.Envoy}
+	bind := map[string]string{"playground": sandbox.Self, "tulle": o.Tulle, "tulle-agent": o.Agent, "envoy": o.Envoy}
 	if o.Tulle == "" {
-		bind["tulle"] = "/proc/self/exe"
+		bind["tulle"] = sandbox.Self
 	}
 	for name, path := range bind {
 		if path == "" {
 			return nil, fmt.Errorf("where %s is was not said", name)
 		}
-		if path == "/proc/self/exe" {
+		if path == sandbox.Self {
 			continue
 		}
 		found, err := exec.LookPath(path)

@@ -71,7 +71,7 @@ func becomeRoot(argv []string, s setup) error {
 			return fmt.Errorf("keeping descriptor %d: %w", fd, err)
 		}
 	}
-	return os.NewSyscallError("exec", syscall.Exec(self, append(slices.Clone(argv), RoleInit, string(arg)), os.Environ())) //nolint:gosec // this same program
+	return os.NewSyscallError("exec", syscall.Exec(Self, append(slices.Clone(argv), RoleInit, string(arg)), os.Environ())) //nolint:gosec // this same program
 }
 
 func mountAll(s setup) error {
@@ -94,7 +94,14 @@ func mountAll(s setup) error {
 		return fmt.Errorf("sandbox: %w", err)
 	}
 	for name, source := range s.Bind {
-		if err := bindFile(source, filepath.Join(bin, name)); err != nil {
+		target := filepath.Join(bin, name)
+		if source == Self {
+			if err := placeSelf(target); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := bindFile(source, target); err != nil {
 			return err
 		}
 	}
@@ -114,13 +121,42 @@ func bindFile(source, target string) error {
 	return nil
 }
 
+// placeSelf makes this executable appear at target: mounted if it can be found by its path, else copied.
+func placeSelf(target string) error {
+	own, err := os.Stat(Self)
+	if err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	if path, err := os.Readlink(Self); err == nil {
+		if info, err := os.Stat(path); err == nil && os.SameFile(info, own) {
+			return bindFile(path, target)
+		}
+	}
+	in, err := os.Open(Self)
+	if err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	defer func() { _ = in.Close() }()
+	out, err := os.OpenFile(target, os.O_CREATE|os.O_WRONLY, 0o755) //nolint:gosec // a program that everybody inside runs
+	if err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		return errors.Join(fmt.Errorf("copying this program: %w", err), out.Close())
+	}
+	if err := out.Close(); err != nil {
+		return fmt.Errorf("copying this program: %w", err)
+	}
+	return nil
+}
+
 func startProgram(argv []string, s setup) (int, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return 0, fmt.Errorf("sandbox: %w", err)
 	}
 	files := []*os.File{null, os.Stderr, os.Stderr, os.NewFile(PlanFD, "plan"), os.NewFile(EventsFD, "events")}
-	p, err := os.StartProcess(self, slices.Concat(argv, s.Program), &os.ProcAttr{Dir: "/", Env: os.Environ(), Files: files})
+	p, err := os.StartProcess(Self, slices.Concat(argv, s.Program), &os.ProcAttr{Dir: "/", Env: os.Environ(), Files: files})
 	if err != nil {
 		return 0, fmt.Errorf("starting the program inside: %w", err)
 	}

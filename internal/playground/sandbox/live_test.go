@@ -105,7 +105,7 @@ func stranger(marker string) error {
 	if err := errors.Join(syscall.Setgroups(nil), syscall.Setgid(54321), syscall.Setuid(54321)); err != nil {
 		return err
 	}
-	return syscall.Exec(self, []string{os.Args[0], "sandbox-test", roleOutside, marker}, os.Environ())
+	return syscall.Exec(Self, []string{os.Args[0], "sandbox-test", roleOutside, marker}, os.Environ())
 }
 
 // program is what runs inside: it reports what it finds, leaves an orphan and a pod behind, and waits.
@@ -192,7 +192,7 @@ func TestNothingOutlivesTheOutside(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			marker := "sandbox-" + strconv.Itoa(os.Getpid()) + "-" + strconv.Itoa(int(time.Now().UnixNano()%1e6)) //nolint:forbidigo // unique among runs
 			before := surroundings(t)
-			cmd := exec.Command(self, "sandbox-test", tc.role, marker)
+			cmd := exec.Command(Self, "sandbox-test", tc.role, marker)
 			exe, err := os.Executable()
 			if err != nil {
 				t.Fatal(err)

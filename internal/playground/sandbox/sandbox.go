@@ -42,7 +42,8 @@ const (
 	mappedFD = 5
 )
 
-const self = "/proc/self/exe"
+// Self, as a path in Config.Bind, is this executable.
+const Self = "/proc/self/exe"
 
 // Config says what to run in a sandbox.
 type Config struct {
@@ -128,7 +129,7 @@ func run(ctx context.Context, c Config) error {
 	}
 	defer p.close()
 
-	cmd := exec.CommandContext(ctx, self, append(c.Self[1:len(c.Self):len(c.Self)], RoleInit, string(arg))...)
+	cmd := exec.CommandContext(ctx, Self, append(c.Self[1:len(c.Self):len(c.Self)], RoleInit, string(arg))...)
 	cmd.Args[0] = c.Self[0]
 	cmd.Env = c.Env
 	cmd.Stdin = p.lifeRead
