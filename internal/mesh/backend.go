@@ -99,13 +99,16 @@ func (b *builder) backendView(n *VirtualNode, be backend) (ServiceView, bool) {
 
 // addresses are the ClusterIPs of the Service that a virtual service is named after, sorted.
 func (b *builder) addresses(service *VirtualService) []netip.Addr {
-	key, _, ok := serviceNamed(service.Name, service.Source.Namespace, b.options.Domain())
+	key, _, ok := serviceNamed(service.Name, service.Source.Namespace, b.serviceSuffix)
 	if !ok {
 		return nil
 	}
 	s, ok := find[*Service](&b.lookup, key)
 	if !ok || len(s.ClusterIPs) == 0 {
 		return nil
+	}
+	if len(s.ClusterIPs) == 1 {
+		return s.ClusterIPs
 	}
 	list := slices.SortedFunc(slices.Values(s.ClusterIPs), netip.Addr.Compare)
 	return slices.Compact(list)

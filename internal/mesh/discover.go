@@ -56,7 +56,7 @@ func (l *lookup) discoverDNS(n *VirtualNode, dns *DNSServiceDiscovery, d *discov
 	d.field += ".dns"
 	d.Hostname = dns.Hostname
 	d.IPPreference = prefer(dns.IPPreference, d.IPPreference)
-	key, full, ok := serviceNamed(dns.Hostname, n.Source.Namespace, l.options.Domain())
+	key, full, ok := serviceNamed(dns.Hostname, n.Source.Namespace, l.serviceSuffix)
 	if ok {
 		service, exists := find[*Service](l, key)
 		if exists && service.ExternalName == "" {
@@ -110,14 +110,14 @@ func (m *Mesh) preference() IPPreference {
 // maxHost is the longest host name that DNS knows, with the last dot.
 const maxHost = 254
 
-// serviceNamed says which Service of the cluster a host name means when it is asked for from namespace, as DNS in the cluster would read it; full says that the name cannot mean
+// serviceNamed says which Service of the cluster a host name means when it is asked for from namespace, as DNS in the cluster would read it; suffix is lookup.serviceSuffix. full says that the name cannot mean
 // anything else. Names with more labels, such as those of single pods, are no Service's.
-func serviceNamed(host, namespace, domain string) (key Key, full, ok bool) {
+func serviceNamed(host, namespace, suffix string) (key Key, full, ok bool) {
 	if len(host) > maxHost {
 		return Key{}, false, false
 	}
 	name := strings.ToLower(strings.TrimSuffix(host, "."))
-	if name, full = strings.CutSuffix(name, ".svc."+strings.ToLower(domain)); !full {
+	if name, full = strings.CutSuffix(name, suffix); !full {
 		if rest, cut := strings.CutSuffix(name, ".svc"); cut && strings.Count(rest, ".") == 1 {
 			name = rest
 		}

@@ -14,7 +14,7 @@ import (
 // EndpointSetOf computes the endpoints of one listener of a node from r, and returns the keys that it has read (see ViewOf).
 // The set is never nil; it is empty where the node or the listener does not exist, or the node is found through DNS.
 func EndpointSetOf(r Reader, key EndpointSetKey) (*EndpointSet, []Key, []Finding) {
-	l := newLookup(r)
+	l := newLookup(r, 6)
 	set := l.endpointSet(key)
 	return set, l.keys(), SortFindings(l.findings)
 }

@@ -10,14 +10,15 @@ import (
 
 // lookup is the only way by which a View or an EndpointSet reads the model: it notes each key, found or not, so that no read escapes the reverse index.
 type lookup struct {
-	reader   Reader
-	options  Options
-	read     []Key
-	findings []Finding
+	reader Reader
+	// serviceSuffix is the end of the full names of the cluster's Services, in lower case: ".svc.cluster.local".
+	serviceSuffix string
+	read          []Key
+	findings      []Finding
 }
 
-func newLookup(r Reader) lookup {
-	return lookup{reader: r, options: r.Options(), read: make([]Key, 0, 64)}
+func newLookup(r Reader, keys int) lookup {
+	return lookup{reader: r, serviceSuffix: ".svc." + strings.ToLower(r.Options().Domain()), read: make([]Key, 0, keys)}
 }
 
 // find returns the object under key, and notes the key.

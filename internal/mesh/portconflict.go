@@ -20,6 +20,9 @@ type claim struct {
 // portConflicts finds backends of one port that cannot be told apart. HTTP is told apart by host name, TCP by address and, where a client sends one, by SNI. Two services for TCP
 // stay both: the first by name gets what SNI does not decide. TCP that would take HTTP's connections is left out.
 func (b *builder) portConflicts(n *VirtualNode, backends []backend, v *View) {
+	if !slices.ContainsFunc(v.Services, ServiceView.hasTCP) {
+		return
+	}
 	claims := make(map[int32][]claim)
 	for i := range v.Services {
 		s := &v.Services[i]
@@ -42,6 +45,10 @@ func (b *builder) portConflicts(n *VirtualNode, backends []backend, v *View) {
 	if dropped {
 		v.Services = slices.DeleteFunc(v.Services, func(s ServiceView) bool { return len(s.Ports) == 0 })
 	}
+}
+
+func (s ServiceView) hasTCP() bool {
+	return slices.ContainsFunc(s.Ports, func(p ServicePortView) bool { return p.Protocol == ProtocolTCP })
 }
 
 // tcpConflict reports what stands against mine, a claim for TCP, and says whether it must be left out.

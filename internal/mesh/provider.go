@@ -59,7 +59,7 @@ func (b *builder) nodePorts(service *VirtualService, name string) []ServicePortV
 		li := &n.Spec.Listeners[i]
 		port := ServicePortView{Port: li.PortMapping.Port, Protocol: li.PortMapping.Protocol}
 		if b.plaintext(n, i) {
-			port.Routes = []RouteView{nodeRoute(service, n, li)}
+			port.Routes = []RouteView{b.nodeRoute(service, n, li)}
 		}
 		ports = append(ports, port)
 	}
@@ -67,7 +67,7 @@ func (b *builder) nodePorts(service *VirtualService, name string) []ServicePortV
 }
 
 // nodeRoute takes every request of a listener's port to the listener. The listener's timeouts hold for it, since the user has no route on which to set others.
-func nodeRoute(service *VirtualService, n *VirtualNode, li *Listener) RouteView {
+func (b *builder) nodeRoute(service *VirtualService, n *VirtualNode, li *Listener) RouteView {
 	r := RouteView{Route: service.Key(), Targets: []TargetView{{Node: n.Name, Port: li.PortMapping.Port, Weight: 100}}}
 	switch li.PortMapping.Protocol {
 	case ProtocolTCP:
@@ -78,7 +78,7 @@ func nodeRoute(service *VirtualService, n *VirtualNode, li *Listener) RouteView 
 	default:
 		r.HTTP = new(HTTPRouteMatch{Prefix: new("/")})
 	}
-	r.DefaultTimeout = defaultTimeout()
+	r.DefaultTimeout = b.requestTimeout
 	if t := li.httpTimeout(); t != nil {
 		if t.PerRequest != nil {
 			r.DefaultTimeout = t.PerRequest
@@ -88,10 +88,6 @@ func nodeRoute(service *VirtualService, n *VirtualNode, li *Listener) RouteView 
 		}
 	}
 	return r
-}
-
-func defaultTimeout() *Duration {
-	return new(Duration{Value: int64(DefaultRequestTimeout.Seconds()), Unit: Seconds})
 }
 
 // routerPorts are the listeners of the router that spreads the requests of service.
@@ -111,29 +107,28 @@ func (b *builder) routerPorts(service *VirtualService, name string) []ServicePor
 // routerRoutes are the router's listeners with the routes of each.
 func (b *builder) routerRoutes(router *VirtualRouter) []ServicePortView {
 	ports := b.routerListeners(router)
-	ranked := make([][]rankedRoute, len(ports))
-	for _, o := range b.children(RouteKey(b.mesh, router.Name, "")) {
-		route, ok := o.(*Route)
-		if !ok {
-			continue
-		}
-		if i, r, ok := b.routeView(route, router, ports); ok {
-			ranked[i] = append(ranked[i], r)
+	routes := b.children(RouteKey(b.mesh, router.Name, ""))
+	ranked := make([]rankedRoute, 0, len(routes))
+	for _, o := range routes {
+		if route, ok := o.(*Route); ok {
+			if r, ok := b.routeView(route, router, ports); ok {
+				ranked = append(ranked, r)
+			}
 		}
 	}
+	slices.SortFunc(ranked, rankedRoute.compare)
 	for i := range ports {
-		slices.SortFunc(ranked[i], rankedRoute.compare)
-		if len(ranked[i]) == 0 {
+		for j := range ranked {
+			if ranked[j].port == i {
+				ports[i].Routes = append(ports[i].Routes, ranked[j].RouteView)
+			}
+		}
+		if len(ports[i].Routes) == 0 {
 			b.report(Finding{
 				Severity: SeverityWarning, Reason: ReasonNoTraffic, Object: router.Source, Field: "spec.listeners", Value: fmt.Sprint(ports[i].Port),
 				Message: fmt.Sprintf("virtual router %q has no route for its port %d: requests are refused", router.Name, ports[i].Port),
 				Mend:    "add a route, or remove the listener",
 			})
-			continue
-		}
-		ports[i].Routes = make([]RouteView, len(ranked[i]))
-		for j := range ranked[i] {
-			ports[i].Routes[j] = ranked[i][j].RouteView
 		}
 	}
 	return ports

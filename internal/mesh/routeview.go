@@ -19,7 +19,8 @@ type routeForm struct {
 	// member is the name of the kind in the API: "httpRoute".
 	member   string
 	protocol Protocol
-	port     *int32
+	// listener is the port that the route asks for.
+	listener *int32
 	action   *RouteAction
 	rankedRoute
 }
@@ -27,6 +28,8 @@ type routeForm struct {
 // rankedRoute is a route with what decides its place among the routes of a port.
 type rankedRoute struct {
 	RouteView
+	// port is the place of the router's port among its listeners.
+	port     int
 	priority int32
 	// path is 0 for an exact path, 1 for a regular expression, 2 for a prefix, of which the longest goes first.
 	path     int
@@ -45,7 +48,7 @@ func (r rankedRoute) compare(o rankedRoute) int {
 
 // forms are the kinds that the route holds; a sound route holds one.
 func (r *Route) forms() []routeForm {
-	list := make([]routeForm, 0, 1)
+	var list []routeForm
 	if h := r.Spec.HTTPRoute; h != nil {
 		list = append(list, h.form("httpRoute", ProtocolHTTP))
 	}
@@ -62,8 +65,8 @@ func (r *Route) forms() []routeForm {
 }
 
 func (h *HTTPRoute) form(member string, protocol Protocol) routeForm {
-	f := routeForm{member: member, protocol: protocol, port: h.Match.Port, action: &h.Action}
-	f.HTTP, f.Timeout, f.Retry, f.DefaultTimeout = &h.Match, h.Timeout, h.RetryPolicy, defaultTimeout()
+	f := routeForm{member: member, protocol: protocol, listener: h.Match.Port, action: &h.Action}
+	f.HTTP, f.Timeout, f.Retry = &h.Match, h.Timeout, h.RetryPolicy
 	f.path = 2
 	switch p := h.Match.Path; {
 	case p != nil && p.Exact != nil:
@@ -84,8 +87,8 @@ func (h *HTTPRoute) form(member string, protocol Protocol) routeForm {
 }
 
 func (g *GRPCRoute) form() routeForm {
-	f := routeForm{member: "grpcRoute", protocol: ProtocolGRPC, port: g.Match.Port, action: &g.Action}
-	f.GRPC, f.Timeout, f.Retry, f.DefaultTimeout = &g.Match, g.Timeout, g.RetryPolicy, defaultTimeout()
+	f := routeForm{member: "grpcRoute", protocol: ProtocolGRPC, listener: g.Match.Port, action: &g.Action}
+	f.GRPC, f.Timeout, f.Retry = &g.Match, g.Timeout, g.RetryPolicy
 	f.path, f.length, f.matchers = 2, len(g.Match.ServiceName), len(g.Match.Metadata)
 	if g.Match.ServiceName != "" && g.Match.MethodName != "" {
 		f.path, f.length = 0, 0
@@ -97,7 +100,7 @@ func (t *TCPRoute) form() routeForm {
 	f := routeForm{member: "tcpRoute", protocol: ProtocolTCP, action: &t.Action}
 	f.TCP = true
 	if t.Match != nil {
-		f.port = t.Match.Port
+		f.listener = t.Match.Port
 	}
 	if t.Timeout != nil {
 		f.TCPIdle = t.Timeout.Idle
@@ -113,8 +116,8 @@ func (r *Route) field(rest string) string {
 	return "spec." + rest
 }
 
-// routeView resolves a route of router; it says which of ports it serves, and false for a route that must be left out.
-func (b *builder) routeView(route *Route, router *VirtualRouter, ports []ServicePortView) (int, rankedRoute, bool) {
+// routeView resolves a route of router, which has ports; false for a route that must be left out.
+func (b *builder) routeView(route *Route, router *VirtualRouter, ports []ServicePortView) (rankedRoute, bool) {
 	forms := route.forms()
 	if len(forms) != 1 {
 		b.report(Finding{
@@ -122,16 +125,16 @@ func (b *builder) routeView(route *Route, router *VirtualRouter, ports []Service
 			Message: fmt.Sprintf("route %q of virtual router %q is left out: it holds %d kinds of route", route.Name, router.Name, len(forms)),
 			Mend:    "set exactly one of httpRoute, http2Route, grpcRoute and tcpRoute",
 		})
-		return 0, rankedRoute{}, false
+		return rankedRoute{}, false
 	}
 	form := &forms[0]
 	if faults := matchFaults(route, form); len(faults) > 0 {
 		b.findings = append(b.findings, faults...)
-		return 0, rankedRoute{}, false
+		return rankedRoute{}, false
 	}
 	port, ok := b.routePort(route, router, form, ports)
 	if !ok {
-		return 0, rankedRoute{}, false
+		return rankedRoute{}, false
 	}
 	if want := ports[port].Protocol; want != form.protocol {
 		b.report(Finding{
@@ -139,26 +142,29 @@ func (b *builder) routeView(route *Route, router *VirtualRouter, ports []Service
 			Message: fmt.Sprintf("route %q is left out: it is a route for %s, and port %d of virtual router %q speaks %s", route.Name, form.protocol, ports[port].Port, router.Name, want),
 			Mend:    "make the kind of the route and the protocol of the router's listener the same",
 		})
-		return 0, rankedRoute{}, false
+		return rankedRoute{}, false
 	}
-	form.Route = route.Key()
+	form.Route, form.port = route.Key(), port
+	if !form.TCP {
+		form.DefaultTimeout = b.requestTimeout
+	}
 	form.position, form.priority = route.Position, LowestPriority
 	if route.Spec.Priority != nil {
 		form.priority = *route.Spec.Priority
 	}
 	form.Targets = b.routeTargets(route, form, ports[port].Port)
-	return port, form.rankedRoute, true
+	return form.rankedRoute, true
 }
 
 // routePort says which of the router's ports the route serves.
 func (b *builder) routePort(route *Route, router *VirtualRouter, form *routeForm, ports []ServicePortView) (int, bool) {
 	field := route.field(form.member + ".match.port")
-	if form.port != nil {
-		i := slices.IndexFunc(ports, func(p ServicePortView) bool { return p.Port == *form.port })
+	if form.listener != nil {
+		i := slices.IndexFunc(ports, func(p ServicePortView) bool { return p.Port == *form.listener })
 		if i < 0 {
 			b.report(Finding{
-				Severity: SeverityError, Reason: ReasonRefNotFound, Object: route.Source, Field: field, Value: strconv.Itoa(int(*form.port)),
-				Message: fmt.Sprintf("route %q is left out: virtual router %q has no listener on port %d", route.Name, router.Name, *form.port),
+				Severity: SeverityError, Reason: ReasonRefNotFound, Object: route.Source, Field: field, Value: strconv.Itoa(int(*form.listener)),
+				Message: fmt.Sprintf("route %q is left out: virtual router %q has no listener on port %d", route.Name, router.Name, *form.listener),
 				Mend:    "name the port of a listener of the router",
 			})
 		}

@@ -26,10 +26,15 @@ type builder struct {
 	mesh string
 	// nodes are those that were read so far; nil stands for one that does not exist.
 	nodes map[string]*VirtualNode
+	// requestTimeout is the one that all routes without their own share.
+	requestTimeout *Duration
 }
 
 func newBuilder(r Reader, mesh string) *builder {
-	return &builder{lookup: newLookup(r), mesh: mesh, nodes: make(map[string]*VirtualNode, 16)}
+	return &builder{
+		lookup: newLookup(r, 128), mesh: mesh, nodes: make(map[string]*VirtualNode, 32),
+		requestTimeout: &Duration{Value: int64(DefaultRequestTimeout.Seconds()), Unit: Seconds},
+	}
 }
 
 func (b *builder) view(proxy Key, profile Profile) *View {
@@ -107,28 +112,24 @@ func (b *builder) virtualNode(name string) (*VirtualNode, bool) {
 
 // nodeViews are the nodes that the services' routes lead to, each with the listeners that are used.
 func (b *builder) nodeViews(services []ServiceView, fallback IPPreference) []NodeView {
-	used := make(map[string][]int32, len(b.nodes))
+	used := make([]TargetView, 0, 2*len(services))
 	for i := range services {
 		for j := range services[i].Ports {
 			for k := range services[i].Ports[j].Routes {
-				for _, t := range services[i].Ports[j].Routes[k].Targets {
-					if !slices.Contains(used[t.Node], t.Port) {
-						used[t.Node] = append(used[t.Node], t.Port)
-					}
-				}
+				used = append(used, services[i].Ports[j].Routes[k].Targets...)
 			}
 		}
 	}
+	slices.SortFunc(used, func(x, y TargetView) int { return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.Port, y.Port)) })
+	used = slices.CompactFunc(used, func(x, y TargetView) bool { return x.Node == y.Node && x.Port == y.Port })
 	views := make([]NodeView, 0, len(used))
-	for name, ports := range used {
-		n := b.nodes[name]
-		slices.Sort(ports)
-		view := NodeView{Name: name, Listeners: make([]NodeListenerView, 0, len(ports)), Discovery: b.discover(n, fallback).DiscoveryView}
-		for _, port := range ports {
-			view.Listeners = append(view.Listeners, n.Spec.Listeners[n.listenerIndex(port)].callerView())
+	for _, t := range used {
+		n := b.nodes[t.Node]
+		if len(views) == 0 || views[len(views)-1].Name != t.Node {
+			views = append(views, NodeView{Name: t.Node, Discovery: b.discover(n, fallback).DiscoveryView})
 		}
-		views = append(views, view)
+		view := &views[len(views)-1]
+		view.Listeners = append(view.Listeners, n.Spec.Listeners[n.listenerIndex(t.Port)].callerView())
 	}
-	slices.SortFunc(views, func(x, y NodeView) int { return cmp.Compare(x.Name, y.Name) })
 	return views
 }
