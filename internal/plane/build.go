@@ -58,7 +58,7 @@ func (b *build) drop(g *group) {
 	if g.config != nil {
 		b.update.Groups[g.name] = nil
 	}
-	g.view, g.config, g.built = nil, nil, envoy.Resources{}
+	g.view, g.config, g.built, g.translator = nil, nil, envoy.Resources{}, envoy.Incremental{}
 	b.use(g, nil)
 }
 

@@ -27,6 +27,7 @@ type group struct {
 	findings []mesh.Finding
 	// translation is the part of findings that comes from translating view.
 	translation []mesh.Finding
+	translator  envoy.Incremental
 	built       envoy.Resources
 	config      *xds.Config
 	sets        []mesh.EndpointSetKey

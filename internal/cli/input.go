@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Tulle Authors
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tulle-mesh/tulle/internal/decode"
+	"github.com/tulle-mesh/tulle/internal/files"
+	"github.com/tulle-mesh/tulle/internal/mesh"
+	"github.com/tulle-mesh/tulle/internal/store"
+)
+
+// input is the flags of commands that read manifests.
+type input struct {
+	paths       []string
+	recursive   bool
+	namespace   string
+	defaultMesh string
+	mesh        mesh.Options
+}
+
+func addInput(c *cobra.Command) *input {
+	in := &input{}
+	flags := c.Flags()
+	flags.StringArrayVarP(&in.paths, "filename", "f", nil, "file or directory of manifests, or - for standard input; may be repeated")
+	flags.BoolVarP(&in.recursive, "recursive", "R", false, "read the directories inside directories too")
+	flags.StringVarP(&in.namespace, "namespace", "n", "default", "namespace of objects that name none")
+	flags.StringVar(&in.defaultMesh, "default-mesh", "", "mesh of v1beta1 objects that name none, as the old injector's mesh.name")
+	flags.StringVar(&in.mesh.ClusterDomain, "cluster-domain", "cluster.local", "DNS domain of the cluster's Services")
+	flags.StringVar(&in.mesh.Region, "region", "us-west-2", "region in ARNs, which are names alone")
+	flags.StringVar(&in.mesh.AccountID, "account-id", "000000000000", "account in ARNs, 12 digits")
+	return in
+}
+
+func (in *input) options() mesh.Options { return in.mesh }
+
+// source is the manifests that the flags name.
+func (in *input) source(env Env, logger *slog.Logger) (*files.Source, error) {
+	if len(in.paths) == 0 {
+		return nil, usagef("-f is required: a file or directory of manifests, or - for standard input")
+	}
+	return files.New(files.Options{
+		Paths: in.paths, Recursive: in.recursive, Namespace: in.namespace, Stdin: env.Stdin, Clock: env.Clock, Logger: logger,
+		Decode: decode.Options{DefaultMesh: in.defaultMesh},
+	}), nil
+}
+
+// loaded is what manifests say, read once.
+type loaded struct {
+	store   *store.Memory
+	summary string
+}
+
+func (in *input) load(_ context.Context, env Env) (loaded, error) {
+	source, err := in.source(env, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return loaded{}, err
+	}
+	changes, err := source.Load()
+	if err != nil {
+		return loaded{}, err
+	}
+	s := store.New(in.mesh)
+	s.Apply(changes)
+	return loaded{store: s, summary: summary(source.Summary())}, nil
+}
+
+// summary says what was read: "12 objects in 3 files; skipped 2 ClusterRole, 1 ConfigMap".
+func summary(s files.Summary) string {
+	text := plural(s.Objects, "object") + " in " + plural(s.Files, "file")
+	for i, kind := range slices.Sorted(maps.Keys(s.Skipped)) {
+		separator := ", "
+		if i == 0 {
+			separator = "; skipped "
+		}
+		text += fmt.Sprintf("%s%d %s", separator, s.Skipped[kind], kind)
+	}
+	return text
+}
