@@ -26,8 +26,7 @@ func execute() int {
 		return 0
 	}
 	fmt.Fprintln(os.Stderr, "tulle-agent:", err)
-	var wrong *usageError
-	if errors.As(err, &wrong) {
+	if _, wrong := errors.AsType[*usageError](err); wrong {
 		return 2
 	}
 	return 1

@@ -163,5 +163,5 @@ func readFile(path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil
 	}
-	return os.ReadFile(path)
+	return os.ReadFile(path) //nolint:gosec // G304: the operator names the file
 }

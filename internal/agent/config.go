@@ -85,23 +85,24 @@ func (c *Config) Validate() error {
 	if c.Bootstrap.AdminPort == 0 {
 		fault("admin port 0: want 1 to 65535")
 	}
-	if c.ConfigFile == "" {
-		if c.Bootstrap.Proxy.ID == "" {
-			fault("no proxy: give --node or APPMESH_RESOURCE_ARN, such as mesh/MESH/virtualNode/NAME")
-		}
-		if len(c.ControlPlane) == 0 {
-			fault("no control plane: give --xds or APPMESH_XDS_ENDPOINT, HOST:PORT or unix:///PATH")
-		}
+	if c.ConfigFile == "" && c.Bootstrap.Proxy.ID == "" {
+		fault("no proxy: give --node or APPMESH_RESOURCE_ARN, such as mesh/MESH/virtualNode/NAME")
 	}
-	if _, _, err := splitStatus(c.Status); err != nil {
-		fault("%w", err)
+	if c.ConfigFile == "" && len(c.ControlPlane) == 0 {
+		fault("no control plane: give --xds or APPMESH_XDS_ENDPOINT, HOST:PORT or unix:///PATH")
 	}
-	if !filepath.IsAbs(c.RunDir) {
-		fault("run directory %q: want an absolute path", c.RunDir)
-	} else if socket := filepath.Join(c.RunDir, adsSocketName); len(socket) > maxSocketPath {
-		fault("run directory %q is too long for a unix socket in it: the path may have %d bytes", c.RunDir, maxSocketPath-len(adsSocketName)-1)
+	_, _, err := splitStatus(c.Status)
+	return errors.Join(append(faults, err, checkRunDir(c.RunDir))...)
+}
+
+func checkRunDir(dir string) error {
+	if !filepath.IsAbs(dir) {
+		return fmt.Errorf("run directory %q: want an absolute path", dir)
 	}
-	return errors.Join(faults...)
+	if len(filepath.Join(dir, adsSocketName)) > maxSocketPath {
+		return fmt.Errorf("run directory %q is too long for a unix socket in it: the path may have %d bytes", dir, maxSocketPath-len(adsSocketName)-1)
+	}
+	return nil
 }
 
 // logLevels are those that Envoy knows.

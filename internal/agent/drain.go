@@ -52,7 +52,8 @@ func (d *drainer) draining() bool {
 func (d *drainer) run(ctx context.Context) {
 	d.start.Do(func() {
 		defer close(d.done)
-		if d.config.Limit == 0 {
+		// An Envoy that never served has nobody to let go.
+		if _, live, err := d.admin.live(ctx); d.config.Limit == 0 || err != nil || !live {
 			return
 		}
 		d.mu.Lock()

@@ -23,6 +23,7 @@ import (
 	"github.com/tulle-mesh/tulle/internal/agent/bootstrap"
 	"github.com/tulle-mesh/tulle/internal/agent/envoytest"
 	"github.com/tulle-mesh/tulle/internal/agent/relay"
+	"github.com/tulle-mesh/tulle/internal/clock"
 )
 
 // running is an agent with real Envoy.
@@ -37,7 +38,7 @@ type running struct {
 // openDir is a directory that other users may enter.
 func openDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "tulle")
+	dir, err := os.MkdirTemp("", "tulle") //nolint:usetesting // the path of t.TempDir is too long for unix sockets, and closed to others
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,8 @@ func start(t *testing.T, dir string, config Config) *running {
 	}()
 	t.Cleanup(func() {
 		cancel()
-		for range r.result { //nolint:revive // the agent's end is waited for
+		for range r.result {
+			// It is closed once the agent has ended.
 		}
 		_ = out.Close()
 		if t.Failed() {
@@ -276,11 +278,13 @@ func TestEnvoyIsReadyWithItsFirstConfigurationAndOutlivesControlPlanes(t *testin
 	}
 
 	stopA()
+	left := clock.Real{}.Now()
 	for len(b.nodes()) == 0 {
 		if err := post(client, httpPort, "/"); err != nil {
 			t.Fatalf("without a control plane: %v", err)
 		}
 	}
+	t.Logf("%s from the end of one control plane to the stream to the other", clock.Real{}.Now().Sub(left))
 	node := b.nodes()[0]
 	if node.GetId() != "mesh/m/virtualNode/n" || node.GetMetadata().GetFields()["tulle"].GetStructValue().GetFields()["agent"].GetStringValue() != "v0" {
 		t.Errorf("Envoy says it is %v", node)

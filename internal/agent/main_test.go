@@ -105,10 +105,10 @@ func TestAKilledAgentLeavesNoEnvoy(t *testing.T) {
 	}
 }
 
-func TestEnvoyGetsItsArgumentsAndTheLimitOfRestartsHolds(t *testing.T) {
+func TestEnvoyGetsItsArgumentsAndFilesAndTheLimitOfRestartsHolds(t *testing.T) {
 	t.Parallel()
 	dir := openDir(t)
-	config := programConfig(t, dir, "echo \"$@\"\nexit 3\n")
+	config := programConfig(t, dir, "echo \"$@\"\ntest $(ulimit -n) = $(ulimit -Hn) && exit 3\n")
 	config.Restarts, config.DrainTime, config.EnvoyArgs = 2, time.Minute, []string{"--component-log-level", "upstream:debug"}
 	r := start(t, dir, config)
 	want := "envoy ended by itself (exit status 3) and was started again 2 times, which is the limit"

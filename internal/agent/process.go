@@ -41,6 +41,9 @@ type process struct {
 }
 
 func newProcess(config Config, streams Streams, makeBootstrap func(context.Context) (string, error)) (*process, error) {
+	if err := raiseFileLimit(); err != nil {
+		return nil, err
+	}
 	if config.User >= 0 {
 		id := uint32(config.User) //nolint:gosec // G115: it was read as a user id
 		if err := errors.Join(userns.CheckUser(id), userns.CheckGroup(id)); err != nil {
@@ -51,6 +54,20 @@ func newProcess(config Config, streams Streams, makeBootstrap func(context.Conte
 		}
 	}
 	return &process{config: config, streams: streams, bootstrap: makeBootstrap, ended: make(chan struct{})}, nil
+}
+
+// raiseFileLimit lets this process and Envoy open as many files, and so connections, as the system allows them.
+func raiseFileLimit() error {
+	var limit syscall.Rlimit
+	err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit)
+	if err == nil {
+		limit.Cur = limit.Max
+		err = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)
+	}
+	if err != nil {
+		return fmt.Errorf("raise the limit of open files: %w", err)
+	}
+	return nil
 }
 
 // isOurs says whether Envoy has this process id.

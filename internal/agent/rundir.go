@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -27,8 +26,12 @@ func prepareRunDir(dir string) (unlock func(), err error) {
 	if owner, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || !ok || int(owner.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
 		return nil, fmt.Errorf("run directory %s is not a directory that this user alone may write to: give another one with --run-dir", dir)
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, "agent.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	root, err := os.OpenRoot(dir)
 	if err != nil {
+		return nil, fmt.Errorf("open the run directory: %w", err)
+	}
+	lock, err := root.OpenFile("agent.lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err := errors.Join(err, root.Close()); err != nil {
 		return nil, fmt.Errorf("lock the run directory: %w", err)
 	}
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {

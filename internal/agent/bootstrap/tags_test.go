@@ -65,8 +65,11 @@ func TestEnvoyFindsTagsInStatistics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stats := bootstrap[bytes.Index(bootstrap, []byte("stats_config:")):]
-	got := scrape(t, fmt.Sprintf(tagsConfig, filters.String())+string(stats))
+	_, stats, found := bytes.Cut(bootstrap, []byte("\nstats_config:"))
+	if !found {
+		t.Fatalf("no stats_config in:\n%s", bootstrap)
+	}
+	got := scrape(t, fmt.Sprintf(tagsConfig, filters.String())+"stats_config:"+string(stats))
 	for _, w := range want {
 		if !strings.Contains(got, w) {
 			t.Errorf("no %s in the statistics:\n%s", w, relevant(got))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -58,7 +59,7 @@ func TestRedirectCapturesTrafficInAUserNamespace(t *testing.T) {
 		if out, err := exec.CommandContext(t.Context(), unshare[0], append(unshare[1:], "true")...).CombinedOutput(); err != nil {
 			envoytest.Unable(t, fmt.Sprintf("no user namespace with a range of ids (apt-get install uidmap, and a range in /etc/subuid and /etc/subgid): %v: %s", err, out))
 		}
-		command.Args = append(unshare, command.Path)
+		command.Args = slices.Concat(unshare, []string{command.Path})
 		path, err := exec.LookPath(unshare[0])
 		if err != nil {
 			t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"syscall"
 	"time"
@@ -21,33 +20,22 @@ import (
 // attemptLimit is how long one endpoint may take to answer before the next one is tried.
 const attemptLimit = 2 * time.Second
 
-// connect returns a connection that is up, and the index of its endpoint. It tries the endpoints in turn, at once one after the other, and pauses only when
-// all have failed. It gives up when the context ends.
+// connect returns a connection that is up, and the index of its endpoint. It tries each endpoint once, at once one after the other. If none answers it is Envoy
+// that comes again, so that its own statistics tell whether there is a control plane.
 func (r *Relay) connect(ctx context.Context) (*grpc.ClientConn, uint32, error) {
 	n := count(r.endpoints)
 	first := r.next.Load()
-	level := slog.LevelWarn
-	for pause := firstPause; ; pause = min(2*pause, longPause) {
-		var failures []error
-		for i := range n {
-			index := (first + i) % n
-			conn, err := r.endpoints[index].dial(ctx)
-			if err == nil {
-				return conn, index, nil
-			}
-			failures = append(failures, fmt.Errorf("%s: %w", r.endpoints[index], err))
+	var failures []error
+	for i := range n {
+		index := (first + i) % n
+		conn, err := r.endpoints[index].dial(ctx)
+		if err == nil {
+			r.silent.Store(false)
+			return conn, index, nil
 		}
-		if ctx.Err() != nil {
-			return nil, 0, context.Cause(ctx)
-		}
-		r.log.Log(ctx, level, "no endpoint of the control plane answers; Envoy keeps its configuration", "error", errors.Join(failures...), "again_in", pause)
-		level = slog.LevelDebug // said once
-		select {
-		case <-ctx.Done():
-			return nil, 0, context.Cause(ctx)
-		case <-time.After(pause):
-		}
+		failures = append(failures, fmt.Errorf("%s: %w", r.endpoints[index], err))
 	}
+	return nil, 0, errors.Join(failures...)
 }
 
 // dial connects to the endpoint, once.

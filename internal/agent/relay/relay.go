@@ -14,7 +14,6 @@ import (
 	"net"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -29,6 +28,8 @@ type Relay struct {
 	server    *grpc.Server
 	// next is the endpoint that the next stream is tried at first.
 	next atomic.Uint32
+	// silent is set while no endpoint answers.
+	silent atomic.Bool
 	// streams is how many streams reach the control plane now.
 	streams atomic.Int64
 }
@@ -58,7 +59,7 @@ func (r *Relay) Serve(ctx context.Context, listener net.Listener) error {
 // Connected says whether a stream reaches the control plane now.
 func (r *Relay) Connected() bool { return r.streams.Load() > 0 }
 
-// carry relays one stream: it finds an endpoint that answers, for as long as that takes, and ends the stream as the control plane ended it.
+// carry relays one stream: it finds an endpoint that answers, and ends the stream as the control plane ended it.
 func (r *Relay) carry(_ any, down grpc.ServerStream) error {
 	ctx, cancel := context.WithCancel(down.Context())
 	defer cancel()
@@ -68,7 +69,10 @@ func (r *Relay) carry(_ any, down grpc.ServerStream) error {
 	}
 	conn, index, err := r.connect(ctx)
 	if err != nil {
-		return status.FromContextError(err).Err()
+		if !r.silent.Swap(true) { // said once
+			r.log.WarnContext(ctx, "no endpoint of the control plane answers; Envoy keeps its configuration and comes again", "error", err)
+		}
+		return status.Errorf(codes.Unavailable, "no endpoint of the control plane answers: %v", err)
 	}
 	defer closeQuietly(conn)
 	log := r.log.With("endpoint", r.endpoints[index].String())
@@ -152,9 +156,3 @@ func closeQuietly(conn *grpc.ClientConn) {
 	// A connection that is given up has nothing left to say.
 	_ = conn.Close()
 }
-
-// Pauses between two rounds over all endpoints when none answers: the first, and the longest.
-const (
-	firstPause = 100 * time.Millisecond
-	longPause  = 2 * time.Second
-)

@@ -244,7 +244,7 @@ func TestRelayPassesOverEndpointsThatDoNotAnswer(t *testing.T) {
 	}
 }
 
-func TestRelayHoldsAStreamUntilTheControlPlaneIsThere(t *testing.T) {
+func TestRelayEndsAStreamThatNoEndpointTakesAndTakesTheNextOne(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "plane.sock")
 	client := through(t, socket)
@@ -252,18 +252,13 @@ func TestRelayHoldsAStreamUntilTheControlPlaneIsThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.Send(&discoveryv3.DeltaDiscoveryRequest{ResponseNonce: "early"}); err != nil {
-		t.Fatal(err)
+	_, err = stream.Recv()
+	if want := "no endpoint of the control plane answers: unix://" + socket; status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), want) {
+		t.Errorf("the stream ended with %v, want Unavailable and %q", err, want)
 	}
-	serve(t, socket, &plane{delta: func(s discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
-		request, err := s.Recv()
-		if err != nil {
-			return err
-		}
-		return s.Send(&discoveryv3.DeltaDiscoveryResponse{Nonce: request.GetResponseNonce()})
-	}})
-	if got, err := stream.Recv(); err != nil || got.GetNonce() != "early" {
-		t.Errorf("got %v, %v: want the message that was sent before the control plane was there", got, err)
+	serve(t, socket, named("late"))
+	if _, name := who(t, client); name != "late" {
+		t.Errorf("the stream went to %s", name)
 	}
 }
 

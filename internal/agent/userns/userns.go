@@ -12,19 +12,24 @@ import (
 )
 
 // CheckUser fails if this process's user namespace has no user of that number, as one that was made with a single mapped id has none but 0.
-func CheckUser(id uint32) error { return check("/proc/self/uid_map", "user", id) }
+func CheckUser(id uint32) error {
+	content, err := os.ReadFile("/proc/self/uid_map")
+	return check(content, err, "user", id)
+}
 
 // CheckGroup is CheckUser for a group.
-func CheckGroup(id uint32) error { return check("/proc/self/gid_map", "group", id) }
+func CheckGroup(id uint32) error {
+	content, err := os.ReadFile("/proc/self/gid_map")
+	return check(content, err, "group", id)
+}
 
-func check(path, kind string, id uint32) error {
-	content, err := os.ReadFile(path)
+func check(content []byte, err error, kind string, id uint32) error {
 	if err != nil {
 		return fmt.Errorf("read the user namespace's ids: %w", err)
 	}
 	mapped, err := holds(content, id)
 	if err != nil {
-		return fmt.Errorf("read %s: %w", path, err)
+		return fmt.Errorf("read the user namespace's %ss: %w", kind, err)
 	}
 	if !mapped {
 		return fmt.Errorf("this user namespace has no %s %d: make it with a range of ids (unshare --map-root-user --map-auto, which needs apt-get install uidmap and a range in /etc/subuid and /etc/subgid)", kind, id)
