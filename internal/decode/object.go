@@ -30,6 +30,7 @@ const (
 	kindService        = "Service"
 	kindEndpointSlice  = "EndpointSlice"
 	kindPod            = "Pod"
+	kindDeployment     = "Deployment"
 )
 
 // ID is the identity of a Kubernetes object. The API version is no part of it: both versions of a custom resource are one
@@ -52,7 +53,8 @@ func (id ID) Compare(other ID) int {
 
 // Object is a Kubernetes object and where it was written.
 type Object struct {
-	// Object is one of the types of api/v1beta1 and api/v1beta2, or a Namespace, Service, EndpointSlice or Pod.
+	// Object is one of the types of api/v1beta1 and api/v1beta2, or a Namespace, Service, EndpointSlice or Pod, or the
+	// metadata of a Deployment.
 	Object metav1.Object
 	// APIVersion is the one under which the object was written; empty takes that of its type.
 	APIVersion string
@@ -77,7 +79,12 @@ func IDOf(object metav1.Object) (ID, bool) {
 }
 
 func kindOf(object metav1.Object) (kind, apiVersion string) {
-	switch object.(type) {
+	switch o := object.(type) {
+	case *metav1.PartialObjectMetadata:
+		if o.Kind == kindDeployment {
+			return kindDeployment, o.APIVersion
+		}
+		return "", ""
 	case *v1beta2.Mesh, *v1beta1.Mesh:
 		kind = kindMesh
 	case *v1beta2.VirtualNode, *v1beta1.VirtualNode:

@@ -72,7 +72,7 @@ func workloads(r *reader, id ID) *content {
 	members := read[[]memberNode](r, cellKey{stage: stageMembers, id: ID{Namespace: id.Namespace}})
 	nodes := selecting(pod, members)
 	if len(nodes) == 0 {
-		nodes = owning(pod, members)
+		nodes = owning(r, pod, members)
 	}
 	if len(nodes) == 0 {
 		return nil
@@ -127,20 +127,14 @@ func selecting(pod *corev1.Pod, members []memberNode) []memberNode {
 
 // owning lists the nodes of v1beta1 that a pod belongs to: those that its annotation, else its containers' environment
 // names, else those of the name of its owner.
-func owning(pod *corev1.Pod, members []memberNode) []memberNode {
+func owning(r *reader, pod *corev1.Pod, members []memberNode) []memberNode {
 	inMesh := func(string) bool { return true }
 	if name, ok := pod.Annotations[annotationMesh]; ok {
 		inMesh = func(mesh string) bool { return mesh == name }
 	}
 	named := func(name string, node memberNode) bool { return node.id.Name == name || node.key.Name == name }
-	is := func(node memberNode) bool {
-		for _, owner := range owners(pod) {
-			if node.id.Name == owner {
-				return true
-			}
-		}
-		return false
-	}
+	made := owner(r, pod)
+	is := func(node memberNode) bool { return node.id.Name == made }
 	if key, ok := nodeOfEnvironment(pod); ok {
 		is = func(node memberNode) bool { return node.key == key }
 	}
@@ -171,22 +165,26 @@ func nodeOfEnvironment(pod *corev1.Pod) (mesh.Key, bool) {
 	return mesh.Key{}, false
 }
 
-// owners are the names of the workload that made the pod: its controller, and where that is the ReplicaSet of a
-// Deployment, the Deployment, whose name is the ReplicaSet's without the hash of the pod template. A pod made by hand has
-// none.
-func owners(pod *corev1.Pod) []string {
+// owner is the name of the workload that made the pod: its controller, and where that is the ReplicaSet of a Deployment,
+// the Deployment, whose name is the ReplicaSet's without the hash of the pod template. A pod made by hand has none.
+func owner(r *reader, pod *corev1.Pod) string {
 	controller := metav1.GetControllerOf(pod)
 	if controller == nil {
-		return nil
+		return ""
 	}
 	if controller.Kind != "ReplicaSet" {
-		return []string{controller.Name}
+		return controller.Name
 	}
-	hash := pod.Labels["pod-template-hash"]
-	if deployment, ok := strings.CutSuffix(controller.Name, "-"+hash); ok && hash != "" {
-		return []string{deployment}
+	if hash := pod.Labels["pod-template-hash"]; hash != "" {
+		return strings.TrimSuffix(controller.Name, "-"+hash)
 	}
-	return []string{controller.Name}
+	if dash := strings.LastIndexByte(controller.Name, '-'); dash > 0 {
+		deployment := ID{Kind: kindDeployment, Namespace: pod.Namespace, Name: controller.Name[:dash]}
+		if read[*input](r, cellKey{stage: stageInput, id: deployment}) != nil {
+			return deployment.Name
+		}
+	}
+	return controller.Name
 }
 
 func ready(pod *corev1.Pod) bool {
