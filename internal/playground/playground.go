@@ -80,7 +80,7 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	var inside, finished error
 	err = sandbox.Run(ctx, sandbox.Config{
 		Self: o.Self, Program: []string{roleDirector}, Bind: bind, Dir: dir, Plan: data, Stderr: o.Stderr,
-		Env: []string{"PATH=" + strings.Join(append(filepath.SplitList(o.Path), sbin...), ":"), "HOME=" + dir, "TMPDIR=" + dir, "LANG=C.UTF-8"},
+		Env: []string{"PATH=" + strings.Join(append(filepath.SplitList(o.Path), sbin...), ":"), "HOME=" + dir, "LANG=C.UTF-8"},
 		Event: func(line []byte) {
 			var e event
 			if err := json.Unmarshal(line, &e); err != nil {

@@ -140,18 +140,37 @@ func (w *world) startSidecar(ctx context.Context, p *pod, s *cluster.Sidecar) er
 	}
 	var err error
 	p.agent, err = w.start("agent-"+p.object.Name, p.box.Command(ctx, w.argv, w.program("tulle-agent"), "run",
-		"--node", s.Node, "--xds", w.xdsAddress(), "--envoy", w.program("envoy"), "--concurrency", "1"))
+		"--node", s.Node, "--xds", w.xdsAddress(), "--envoy", w.program("envoy"), "--concurrency", "1",
+		"--run-dir", "/tmp/tulle-agent"))
 	if err != nil {
 		return err
 	}
 	if err := w.publish(ctx); err != nil {
 		return err
 	}
+	return w.awaitSidecar(ctx, p)
+}
+
+// awaitSidecar waits until the proxy serves with its first configuration. An agent that ends is not waited for.
+func (w *world) awaitSidecar(ctx context.Context, p *pod) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-p.agent.ended:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	ready := p.box.Command(ctx, w.argv, w.program("tulle-agent"), "ready", "--wait", strconv.Itoa(int(startTimeout.Seconds())))
-	if out, err := ready.CombinedOutput(); err != nil {
-		return errors.Join(fmt.Errorf("the sidecar does not get ready: %s%s", strings.TrimSpace(string(out)), p.agent.lastWords()), p.agent.alive())
+	out, err := ready.CombinedOutput()
+	if err == nil {
+		return nil
 	}
-	return nil
+	if ended := p.agent.alive(); ended != nil {
+		return ended
+	}
+	return fmt.Errorf("the sidecar does not get ready: %s%s", strings.TrimSpace(string(out)), p.agent.lastWords())
 }
 
 // startApp starts the stand-in for a container, and waits until it listens.

@@ -101,7 +101,11 @@ func (w *world) apply(ctx context.Context, a *scenario.Apply) error {
 			w.progress("  applied " + k.String())
 		}
 	}
-	began := w.clock.Now()
+	if a.Acknowledged != nil {
+		if err := w.acknowledged(ctx, before, a); err != nil {
+			return err
+		}
+	}
 	if err := w.publish(ctx); err != nil {
 		return err
 	}
@@ -110,30 +114,39 @@ func (w *world) apply(ctx context.Context, a *scenario.Apply) error {
 			return err
 		}
 	}
-	if w.plane == nil {
-		return nil
+	return w.settled(ctx)
+}
+
+// acknowledged writes the manifests and measures the time until every proxy has taken over what they mean for it.
+func (w *world) acknowledged(ctx context.Context, before delivery, a *scenario.Apply) error {
+	began := w.clock.Now()
+	if err := w.writeManifests(); err != nil {
+		return err
 	}
-	settled, err := w.settle(ctx, before, a.Acknowledged != nil)
+	end, err := w.settle(ctx, before, true)
 	if err != nil {
 		return err
 	}
-	if a.Acknowledged != nil {
-		took := settled.Sub(began)
-		limit := time.Duration(a.Acknowledged.WithinMillis) * time.Millisecond
-		w.check(Check{
-			Check: a.Acknowledged.Check, OK: took <= limit, Millis: float64(took.Microseconds()) / 1000,
-			What:  fmt.Sprintf("%s: from file write to all %d Envoys acknowledging within %s", strings.Join(a.Files, ", "), w.proxies(), limit),
-			Found: took.Round(100 * time.Microsecond).String(),
-		})
-	}
+	took := end.Sub(began)
+	limit := time.Duration(a.Acknowledged.WithinMillis) * time.Millisecond
+	w.check(Check{
+		Check: a.Acknowledged.Check, OK: took <= limit, Millis: float64(took.Microseconds()) / 1000,
+		What:  fmt.Sprintf("%s: from file write to all %d Envoys acknowledging within %s", strings.Join(a.Files, ", "), w.proxies(), limit),
+		Found: took.Round(100 * time.Microsecond).String(),
+	})
 	return nil
 }
 
-func (w *world) restart(ctx context.Context, r *scenario.Restart) error {
-	before, err := w.versions(ctx)
-	if err != nil {
-		return err
+// settled waits until every proxy has acknowledged everything, if there is a control plane.
+func (w *world) settled(ctx context.Context) error {
+	if w.plane == nil {
+		return nil
 	}
+	_, err := w.settle(ctx, delivery{}, false)
+	return err
+}
+
+func (w *world) restart(ctx context.Context, r *scenario.Restart) error {
 	for _, name := range r.Workloads {
 		if err := w.cluster.Restart(w.scenario.Namespace, name); err != nil {
 			return err
@@ -143,11 +156,7 @@ func (w *world) restart(ctx context.Context, r *scenario.Restart) error {
 			return err
 		}
 	}
-	if w.plane == nil {
-		return nil
-	}
-	_, err = w.settle(ctx, before, false)
-	return err
+	return w.settled(ctx)
 }
 
 // expect sends a request from a pod and compares.
@@ -166,11 +175,11 @@ func (w *world) expect(ctx context.Context, e scenario.Expectation) error {
 	if err := json.Unmarshal(out, &got); err != nil {
 		return fmt.Errorf("request from %s to %s: %w", e.From, e.URL, err)
 	}
-	found := got.String()
-	if got.Error != "" {
-		found += " (" + got.Error + ")"
+	c := Check{Check: e.Check, What: e.From + " -> " + e.URL + ": " + wanted(e), Found: got.String(), OK: holds(e, got)}
+	if !c.OK && got.Error != "" {
+		c.Found += " (" + got.Error + ")"
 	}
-	w.check(Check{Check: e.Check, What: e.From + " -> " + e.URL + ": " + wanted(e), Found: found, OK: holds(e, got)})
+	w.check(c)
 	return nil
 }
 

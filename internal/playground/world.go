@@ -63,9 +63,18 @@ func (w *world) program(name string) string { return filepath.Join(w.dir, "bin",
 
 // publish brings everybody up to date with the cluster: the manifests, the names in pods, the Services' addresses.
 func (w *world) publish(ctx context.Context) error {
-	if _, err := w.cluster.Write(filepath.Join(w.dir, "manifests"), filepath.Join(w.dir, "staging")); err != nil {
+	if err := w.writeManifests(); err != nil {
 		return err
 	}
+	return w.updateNode(ctx)
+}
+
+func (w *world) writeManifests() error {
+	_, err := w.cluster.Write(filepath.Join(w.dir, "manifests"), filepath.Join(w.dir, "staging"))
+	return err
+}
+
+func (w *world) updateNode(ctx context.Context) error {
 	for _, p := range w.pods {
 		if err := rewrite(p.hosts, w.cluster.Hosts(p.object)); err != nil {
 			return err

@@ -159,7 +159,10 @@ func parse(manifest []byte, namespace string) ([]*unstructured.Unstructured, err
 		if o.GetKind() == "" || o.GetName() == "" {
 			return nil, fmt.Errorf("document %d: an object needs a kind and a metadata.name", i+1)
 		}
-		if o.GetNamespace() == "" && !strings.Contains(clusterScoped, " "+o.GetKind()+" ") {
+		switch scoped := !strings.Contains(clusterScoped, " "+o.GetKind()+" "); {
+		case !scoped:
+			o.SetNamespace("") // as an API server does
+		case o.GetNamespace() == "":
 			o.SetNamespace(namespace)
 		}
 		objects = append(objects, o)

@@ -52,10 +52,10 @@ func NewNode() (*Node, error) {
 		return nil, fmt.Errorf("node: setting lo up: %w", err)
 	}
 	sysctls := map[string]string{"net/ipv4/ip_forward": "1"}
-	addresses := []string{nodeAddress4}
+	addresses, services := []string{nodeAddress4}, []string{servicePrefix4}
 	if n.ipv6 {
 		sysctls["net/ipv6/conf/all/forwarding"] = "1"
-		addresses = append(addresses, nodeAddress6)
+		addresses, services = append(addresses, nodeAddress6), append(services, servicePrefix6)
 	}
 	for key, value := range sysctls {
 		if err := os.WriteFile("/proc/sys/"+key, []byte(value), 0o600); err != nil {
@@ -65,6 +65,14 @@ func NewNode() (*Node, error) {
 	for _, a := range addresses {
 		if err := netlink.AddrAdd(lo, host(a)); err != nil {
 			return nil, fmt.Errorf("node: address %s: %w", a, err)
+		}
+	}
+	// Packets to a Service nobody serves must have a way, or they would not get as far as the rule that refuses them.
+	for _, s := range services {
+		prefix := netip.MustParsePrefix(s)
+		dst := &net.IPNet{IP: prefix.Addr().AsSlice(), Mask: net.CIDRMask(prefix.Bits(), prefix.Addr().BitLen())}
+		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: lo.Attrs().Index, Dst: dst}); err != nil {
+			return nil, fmt.Errorf("node: route to %s: %w", s, err)
 		}
 	}
 	return n, nil
