@@ -70,7 +70,7 @@ func (l *lookup) ownListeners(n *VirtualNode) []Listener {
 	var list []Listener
 	for i, li := range n.Spec.Listeners {
 		if n.listenerIndex(li.PortMapping.Port) != i {
-			l.reportUnusable(n, i)
+			l.report(unusableListener("virtual node", n.Name, n.Source, i, li.PortMapping))
 			continue
 		}
 		if l.plaintext(n, i) {
@@ -81,20 +81,20 @@ func (l *lookup) ownListeners(n *VirtualNode) []Listener {
 	return list
 }
 
-func (l *lookup) reportUnusable(n *VirtualNode, index int) {
-	m := n.Spec.Listeners[index].PortMapping
+// unusableListener says why a listener of a node or router is left out.
+func unusableListener(kind, name string, source Source, index int, m PortMapping) Finding {
 	f := Finding{
-		Severity: SeverityError, Reason: ReasonInvalid, Object: n.Source, Field: listenerField(index) + ".portMapping", Value: fmt.Sprintf("%d/%s", m.Port, m.Protocol),
-		Message: fmt.Sprintf("listener %d of virtual node %q is left out: its port or protocol is not one that a listener can have", index, n.Name),
+		Severity: SeverityError, Reason: ReasonInvalid, Object: source, Field: listenerField(index) + ".portMapping", Value: fmt.Sprintf("%d/%s", m.Port, m.Protocol),
+		Message: fmt.Sprintf("listener %d of %s %q is left out: its port or protocol is not one that a listener can have", index, kind, name),
 		Mend:    "use a port from 1 to 65535 and one of the protocols " + quoted(protocols()),
 	}
 	if m.usable() {
 		f.Reason = ReasonDuplicate
 		f.Field += ".port"
-		f.Message = fmt.Sprintf("listener %d of virtual node %q is left out: an earlier listener has port %d", index, n.Name, m.Port)
+		f.Message = fmt.Sprintf("listener %d of %s %q is left out: an earlier listener has port %d", index, kind, name, m.Port)
 		f.Mend = "give each listener a port of its own"
 	}
-	l.report(f)
+	return f
 }
 
 // healthCheck is the listener's check with the API's default port: the listener's own.

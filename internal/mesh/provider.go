@@ -138,21 +138,12 @@ func (b *builder) routerRoutes(router *VirtualRouter) []ServicePortView {
 func (b *builder) routerListeners(router *VirtualRouter) []ServicePortView {
 	ports := make([]ServicePortView, 0, len(router.Spec.Listeners))
 	for i, li := range router.Spec.Listeners {
-		f := Finding{Severity: SeverityError, Object: router.Source, Field: listenerField(i) + ".portMapping", Value: fmt.Sprintf("%d/%s", li.PortMapping.Port, li.PortMapping.Protocol)}
-		switch {
-		case !li.PortMapping.usable():
-			f.Reason = ReasonInvalid
-			f.Message = fmt.Sprintf("listener %d of virtual router %q is left out: its port or protocol is not one that a listener can have", i, router.Name)
-			f.Mend = "use a port from 1 to 65535 and one of the protocols " + quoted(protocols())
-			b.report(f)
-		case slices.ContainsFunc(ports, func(p ServicePortView) bool { return p.Port == li.PortMapping.Port }):
-			f.Reason = ReasonDuplicate
-			f.Message = fmt.Sprintf("listener %d of virtual router %q is left out: an earlier listener has port %d", i, router.Name, li.PortMapping.Port)
-			f.Mend = "give each listener a port of its own"
-			b.report(f)
-		default:
+		taken := slices.ContainsFunc(ports, func(p ServicePortView) bool { return p.Port == li.PortMapping.Port })
+		if !taken && li.PortMapping.usable() {
 			ports = append(ports, ServicePortView{Port: li.PortMapping.Port, Protocol: li.PortMapping.Protocol})
+			continue
 		}
+		b.report(unusableListener("virtual router", router.Name, router.Source, i, li.PortMapping))
 	}
 	if len(ports) == 0 {
 		b.report(Finding{

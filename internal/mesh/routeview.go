@@ -158,12 +158,12 @@ func (b *builder) routeView(route *Route, router *VirtualRouter, ports []Service
 
 // routePort says which of the router's ports the route serves.
 func (b *builder) routePort(route *Route, router *VirtualRouter, form *routeForm, ports []ServicePortView) (int, bool) {
-	field := route.field(form.member + ".match.port")
+	field := func() string { return route.field(form.member + ".match.port") }
 	if form.listener != nil {
 		i := slices.IndexFunc(ports, func(p ServicePortView) bool { return p.Port == *form.listener })
 		if i < 0 {
 			b.report(Finding{
-				Severity: SeverityError, Reason: ReasonRefNotFound, Object: route.Source, Field: field, Value: strconv.Itoa(int(*form.listener)),
+				Severity: SeverityError, Reason: ReasonRefNotFound, Object: route.Source, Field: field(), Value: strconv.Itoa(int(*form.listener)),
 				Message: fmt.Sprintf("route %q is left out: virtual router %q has no listener on port %d", route.Name, router.Name, *form.listener),
 				Mend:    "name the port of a listener of the router",
 			})
@@ -172,7 +172,7 @@ func (b *builder) routePort(route *Route, router *VirtualRouter, form *routeForm
 	}
 	if len(ports) > 1 {
 		b.report(Finding{
-			Severity: SeverityWarning, Reason: ReasonRefAmbiguous, Object: route.Source, Field: field,
+			Severity: SeverityWarning, Reason: ReasonRefAmbiguous, Object: route.Source, Field: field(),
 			Message: fmt.Sprintf("route %q does not say which of the %d ports of virtual router %q it serves; it serves the first, %d", route.Name, len(ports), router.Name, ports[0].Port),
 			Mend:    "name the port",
 		})
@@ -185,10 +185,10 @@ func (b *builder) routeTargets(route *Route, form *routeForm, routerPort int32) 
 	targets := make([]TargetView, 0, len(form.action.WeightedTargets))
 	total := int64(0)
 	for i, t := range form.action.WeightedTargets {
-		field := route.field(form.member + ".action.weightedTargets[" + strconv.Itoa(i) + "]")
+		field := func(rest string) string { return route.field(form.member + at(".action.weightedTargets", i) + rest) }
 		if t.Weight < 0 {
 			b.report(Finding{
-				Severity: SeverityError, Reason: ReasonInvalid, Object: route.Source, Field: field + ".weight", Value: strconv.Itoa(int(t.Weight)),
+				Severity: SeverityError, Reason: ReasonInvalid, Object: route.Source, Field: field(".weight"), Value: strconv.Itoa(int(t.Weight)),
 				Message: fmt.Sprintf("route %q gives virtual node %q a weight below 0; the target is left out", route.Name, t.VirtualNode),
 				Mend:    "use a weight from 0 to 100",
 			})
@@ -210,11 +210,11 @@ func (b *builder) routeTargets(route *Route, form *routeForm, routerPort int32) 
 }
 
 // target resolves one target to a port of its node; false for one that cannot take the route's requests.
-func (b *builder) target(route *Route, protocol Protocol, t WeightedTarget, field string, routerPort int32) (int32, bool) {
+func (b *builder) target(route *Route, protocol Protocol, t WeightedTarget, field func(rest string) string, routerPort int32) (int32, bool) {
 	node, ok := b.virtualNode(t.VirtualNode)
 	if !ok {
 		b.report(Finding{
-			Severity: SeverityError, Reason: ReasonRefNotFound, Object: route.Source, Field: field + ".virtualNode", Value: t.VirtualNode,
+			Severity: SeverityError, Reason: ReasonRefNotFound, Object: route.Source, Field: field(".virtualNode"), Value: t.VirtualNode,
 			Message: fmt.Sprintf("route %q sends requests to virtual node %q, which does not exist in mesh %q", route.Name, t.VirtualNode, b.mesh),
 			Mend:    "create the virtual node, or name one that exists",
 		})
@@ -229,7 +229,7 @@ func (b *builder) target(route *Route, protocol Protocol, t WeightedTarget, fiel
 		return m.Port, b.plaintext(node, index)
 	}
 	f := Finding{
-		Severity: SeverityWarning, Reason: ReasonProtocolMismatch, Object: route.Source, Field: field, Value: t.VirtualNode,
+		Severity: SeverityWarning, Reason: ReasonProtocolMismatch, Object: route.Source, Field: field(""), Value: t.VirtualNode,
 		Message: fmt.Sprintf("route %q is for %s, and port %d of its target %q speaks %s", route.Name, protocol, m.Port, t.VirtualNode, m.Protocol),
 		Mend:    "make the protocols of the route and of the node's listener the same",
 	}
@@ -243,13 +243,13 @@ func (b *builder) target(route *Route, protocol Protocol, t WeightedTarget, fiel
 }
 
 // targetListener picks the listener of node that t means.
-func (b *builder) targetListener(route *Route, node *VirtualNode, t WeightedTarget, field string, routerPort int32) (int, bool) {
+func (b *builder) targetListener(route *Route, node *VirtualNode, t WeightedTarget, field func(rest string) string, routerPort int32) (int, bool) {
 	if t.Port != nil {
 		if i := node.listenerIndex(*t.Port); i >= 0 {
 			return i, true
 		}
 		b.report(Finding{
-			Severity: SeverityError, Reason: ReasonRefNotFound, Object: route.Source, Field: field + ".port", Value: strconv.Itoa(int(*t.Port)),
+			Severity: SeverityError, Reason: ReasonRefNotFound, Object: route.Source, Field: field(".port"), Value: strconv.Itoa(int(*t.Port)),
 			Message: fmt.Sprintf("route %q sends requests to port %d of virtual node %q, which has no listener there", route.Name, *t.Port, t.VirtualNode),
 			Mend:    "name the port of a listener of the node",
 		})
@@ -259,7 +259,7 @@ func (b *builder) targetListener(route *Route, node *VirtualNode, t WeightedTarg
 	switch len(indexes) {
 	case 0:
 		b.report(Finding{
-			Severity: SeverityError, Reason: ReasonRefNotFound, Object: route.Source, Field: field + ".virtualNode", Value: t.VirtualNode,
+			Severity: SeverityError, Reason: ReasonRefNotFound, Object: route.Source, Field: field(".virtualNode"), Value: t.VirtualNode,
 			Message: fmt.Sprintf("route %q sends requests to virtual node %q, which has no listener", route.Name, t.VirtualNode),
 			Mend:    "give the virtual node a listener",
 		})
@@ -272,7 +272,7 @@ func (b *builder) targetListener(route *Route, node *VirtualNode, t WeightedTarg
 		chosen = i
 	}
 	b.report(Finding{
-		Severity: SeverityWarning, Reason: ReasonRefAmbiguous, Object: route.Source, Field: field + ".port",
+		Severity: SeverityWarning, Reason: ReasonRefAmbiguous, Object: route.Source, Field: field(".port"),
 		Message: fmt.Sprintf("route %q does not say which of the %d ports of virtual node %q it means; it takes %d", route.Name, len(indexes), t.VirtualNode, node.Spec.Listeners[chosen].PortMapping.Port),
 		Mend:    "name the port",
 	})

@@ -189,7 +189,7 @@ func TestRoutes(t *testing.T) {
 			withRoute([]string{"http/0", "udp/80", "http/80", "tcp/80"}, httpRoute("r", "x", "/", "a=1")),
 			[]string{"s:80 x -> a:8080=1"},
 			[]string{
-				"error Invalid VirtualRouter/r spec.listeners[0].portMapping", "error Invalid VirtualRouter/r spec.listeners[1].portMapping", "error Duplicate VirtualRouter/r spec.listeners[3].portMapping",
+				"error Invalid VirtualRouter/r spec.listeners[0].portMapping", "error Invalid VirtualRouter/r spec.listeners[1].portMapping", "error Duplicate VirtualRouter/r spec.listeners[3].portMapping.port",
 			},
 		},
 	} {
