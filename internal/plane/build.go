@@ -41,14 +41,14 @@ func (b *build) group(g *group) {
 	}
 	hash := view.Hash()
 	if g.view != nil && hash == g.hash {
+		g.findings = slices.Concat(findings, g.translation)
 		return
 	}
-	resources, more := envoy.Build(view)
-	g.findings = append(findings, more...)
-	g.view, g.hash = view, hash
+	resources, found := g.translator.Build(view)
+	g.translation = attribute(b.p.now, g.proxy.Mesh, found)
 	g.config = b.config(g, resources)
-	g.built = resources
-	g.findings = append(g.findings, g.translation...)
+	g.view, g.hash, g.built = view, hash, resources
+	g.findings = slices.Concat(findings, g.translation)
 	b.update.Groups[g.name] = g.config
 	b.use(g, view.EndpointSets())
 }
