@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Tulle Authors
+
+package feature_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// web is the node whose proxy most tests look through: it calls api, which a router splits over two versions, and pulse, whose endpoints tests change
+// in order to see all that came before.
+const (
+	web   = "mesh/m1/virtualNode/web_shop"
+	pulse = "cds_egress_m1_pulse_shop_http_8080"
+	v1    = "cds_egress_m1_api-v1_shop_http_8080"
+	v2    = "cds_egress_m1_api-v2_shop_http_8080"
+
+	apiRoutes = "rds_egress_http_8080"
+	inbound   = "lds_ingress_0.0.0.0_15000"
+	outbound  = "lds_egress_0.0.0.0_15001"
+	ownRoutes = "rds_ingress_http_8080"
+)
+
+// base is the mesh of most tests, by file.
+func base() map[string]string {
+	return map[string]string{
+		"00-mesh.yaml":      meshOf("ALLOW_ALL"),
+		"10-web.yaml":       webNode("api", "pulse"),
+		"20-api.yaml":       docs(node("api-v1"), node("api-v2"), routed("api")),
+		"21-router.yaml":    split("api", 90, 10),
+		"30-pulse.yaml":     docs(node("pulse"), provided("pulse", "pulse")),
+		"40-endpoints.yaml": docs(endpoints("web", "10.1.0.1"), endpoints("api-v1", "10.1.1.1"), endpoints("api-v2", "10.1.2.1")),
+		"41-pulse.yaml":     endpoints("pulse", "10.1.3.1"),
+	}
+}
+
+func docs(list ...string) string { return strings.Join(list, "---\n") }
+
+func meshOf(filter string) string {
+	return fmt.Sprintf(`apiVersion: v1
+kind: Namespace
+metadata:
+  name: shop
+  labels: {mesh: m1}
+---
+apiVersion: appmesh.k8s.aws/v1beta2
+kind: Mesh
+metadata: {name: m1}
+spec:
+  namespaceSelector: {matchLabels: {mesh: m1}}
+  egressFilter: {type: %s}
+`, filter)
+}
+
+func webNode(backends ...string) string {
+	text := node("web")
+	if len(backends) == 0 {
+		return text
+	}
+	text += "  backends:\n"
+	for _, b := range backends {
+		text += fmt.Sprintf("    - virtualService: {virtualServiceRef: {name: %s}}\n", b)
+	}
+	return text
+}
+
+// node is a virtual node with one http listener on 8080, found through the Service of its name.
+func node(name string) string {
+	return fmt.Sprintf(`apiVersion: appmesh.k8s.aws/v1beta2
+kind: VirtualNode
+metadata: {name: %[1]s, namespace: shop}
+spec:
+  podSelector: {matchLabels: {app: %[1]s}}
+  listeners: [{portMapping: {port: 8080, protocol: http}}]
+  serviceDiscovery: {dns: {hostname: %[1]s.shop.svc.cluster.local}}
+`, name)
+}
+
+// provided is a virtual service that a node provides.
+func provided(name, node string) string {
+	return fmt.Sprintf(`apiVersion: appmesh.k8s.aws/v1beta2
+kind: VirtualService
+metadata: {name: %[1]s, namespace: shop}
+spec:
+  awsName: %[1]s.shop.svc.cluster.local
+  provider: {virtualNode: {virtualNodeRef: {name: %[2]s}}}
+`, name, node)
+}
+
+// routed is a virtual service that a router of the same name provides.
+func routed(name string) string {
+	return fmt.Sprintf(`apiVersion: appmesh.k8s.aws/v1beta2
+kind: VirtualService
+metadata: {name: %[1]s, namespace: shop}
+spec:
+  awsName: %[1]s.shop.svc.cluster.local
+  provider: {virtualRouter: {virtualRouterRef: {name: %[1]s}}}
+`, name)
+}
+
+// router has the routes that are given as flow style YAML.
+func router(name string, routes ...string) string {
+	text := fmt.Sprintf(`apiVersion: appmesh.k8s.aws/v1beta2
+kind: VirtualRouter
+metadata: {name: %s, namespace: shop}
+spec:
+  listeners: [{portMapping: {port: 8080, protocol: http}}]
+`, name)
+	if len(routes) == 0 {
+		return text + "  routes: []\n"
+	}
+	return text + "  routes:\n    - " + strings.Join(routes, "\n    - ") + "\n"
+}
+
+// split is a router whose one route shares all requests between two versions.
+func split(name string, one, two int) string {
+	return router(name, fmt.Sprintf(
+		"{name: all, httpRoute: {match: {prefix: /}, action: {weightedTargets: [{virtualNodeRef: {name: %[1]s-v1}, weight: %[2]d}, {virtualNodeRef: {name: %[1]s-v2}, weight: %[3]d}]}}}",
+		name, one, two))
+}
+
+// to is a route to version one for a prefix.
+func to(name, prefix string) string {
+	return fmt.Sprintf("{name: %s, httpRoute: {match: {prefix: %s}, action: {weightedTargets: [{virtualNodeRef: {name: api-v1}, weight: 1}]}}}", name, prefix)
+}
+
+// endpoints is a Service and its one EndpointSlice.
+func endpoints(service string, addresses ...string) string {
+	text := fmt.Sprintf(`apiVersion: v1
+kind: Service
+metadata: {name: %[1]s, namespace: shop}
+spec:
+  clusterIP: None
+  ports: [{name: http, port: 8080}]
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: %[1]s-x, namespace: shop, labels: {kubernetes.io/service-name: %[1]s}}
+addressType: IPv4
+ports: [{name: http, port: 8080, protocol: TCP}]
+endpoints:
+`, service)
+	for _, a := range addresses {
+		text += fmt.Sprintf("  - {addresses: [%s], conditions: {ready: true, serving: true, terminating: false}}\n", a)
+	}
+	if len(addresses) == 0 {
+		text += "  []\n"
+	}
+	return text
+}
+
+// beat changes the endpoints of pulse and waits until the proxy has them: whatever else was to come has come by then, since a stream keeps its order.
+// It returns what came before.
+func beat(t *testing.T, p *proxy, address string) []string {
+	t.Helper()
+	p.w.write("41-pulse.yaml", endpoints("pulse", address))
+	want := eds + " ~" + pulse
+	p.await("the pulse", func() bool {
+		return len(p.log) > 0 && p.log[len(p.log)-1] == want
+	})
+	log := p.since()
+	return log[:len(log)-1]
+}
