@@ -17,8 +17,17 @@ import (
 // File is the name of the scenario's description in its directory.
 const File = "scenario.yaml"
 
+// What a scenario.yaml calls itself.
+const (
+	APIVersion = "playground.tulle/v1alpha1"
+	Kind       = "Scenario"
+)
+
 // Scenario is what scenario.yaml says, and the manifests that it names.
 type Scenario struct {
+	// APIVersion and Kind keep programs that read manifests from taking the file for one of theirs; see the constants.
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
 	// Name is one word; Description one line.
 	Name        string `json:"name"`
 	Description string `json:"description"`
@@ -126,7 +135,7 @@ type StopLoad struct {
 	MaxFailures int `json:"maxFailures"`
 }
 
-// Load reads a scenario from its directory.
+// Read reads a scenario from its directory.
 func Read(dir fs.FS) (*Scenario, error) {
 	data, err := fs.ReadFile(dir, File)
 	if err != nil {

@@ -100,6 +100,9 @@ func TestRead(t *testing.T) {
 			t.Parallel()
 			dir := fstest.MapFS{}
 			for file, text := range tc.files {
+				if file == File {
+					text = "apiVersion: playground.tulle/v1alpha1\nkind: Scenario\n" + text
+				}
 				dir[file] = &fstest.MapFile{Data: []byte(text)}
 			}
 			_, err := Read(dir)

@@ -37,6 +37,9 @@ var oneWord = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 func (s *Scenario) validate() error {
 	var all []error
 	f := faults{all: &all}
+	if s.APIVersion != APIVersion || s.Kind != Kind {
+		f.at("apiVersion").add("%q and kind %q: use %s and %s", s.APIVersion, s.Kind, APIVersion, Kind)
+	}
 	if !oneWord.MatchString(s.Name) {
 		f.at("name").add("%q: use lower case letters, digits and dashes", s.Name)
 	}
