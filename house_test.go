@@ -77,7 +77,7 @@ func TestEveryFileNamesItsLicence(t *testing.T) {
 	t.Parallel()
 	for _, files := range goFiles(t) {
 		for _, path := range files {
-			text, err := os.ReadFile(path) //nolint:gosec // a path of this repository
+			text, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -51,14 +51,14 @@ func check(ctx context.Context, env Env, in *input, out *format) error {
 			_, err = fmt.Fprintf(env.Stdout, "%s; %s\n", loaded.summary, tally(findings))
 		}
 	} else {
-		err = out.print(env.Stdout, rows(findings))
+		err = out.write(env.Stdout, rows(findings))
 	}
 	if err != nil {
 		return err
 	}
 	for _, f := range findings {
 		if f.Severity == mesh.SeverityError {
-			return exitCode(exitError)
+			return exitError(codeError)
 		}
 	}
 	return nil

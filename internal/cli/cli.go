@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,15 +32,18 @@ type Env struct {
 
 // The exit codes of all commands.
 const (
-	exitOK    = 0
-	exitError = 1
-	exitUsage = 2
+	codeOK    = 0
+	codeError = 1
+	codeUsage = 2
 )
 
-// exitCode ends a command with a code and without a further word.
-type exitCode int
+// complain writes to Stderr. Where even that fails there is nobody left to tell.
+func (e Env) complain(format string, args ...any) { _, _ = fmt.Fprintf(e.Stderr, format, args...) }
 
-func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+// exitError ends a command with a code and without a further word.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // usageError is wrong use of a command: exit code 2, with a pointer to the help.
 type usageError struct{ error }
@@ -58,19 +60,19 @@ func Run(ctx context.Context, env Env, args []string) int {
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	cmd, err := root.ExecuteContextC(ctx)
-	var code exitCode
+	var code exitError
 	var usage usageError
 	switch {
 	case err == nil:
-		return exitOK
+		return codeOK
 	case errors.As(err, &code):
 		return int(code)
 	case errors.As(err, &usage) || strings.HasPrefix(err.Error(), "unknown command"):
-		fmt.Fprintf(env.Stderr, "error: %v\nSee '%s --help'.\n", err, cmd.CommandPath())
-		return exitUsage
+		env.complain("error: %v\nSee '%s --help'.\n", err, cmd.CommandPath())
+		return codeUsage
 	default:
-		fmt.Fprintf(env.Stderr, "error: %v\n", err)
-		return exitError
+		env.complain("error: %v\n", err)
+		return codeError
 	}
 }
 
@@ -111,12 +113,4 @@ func wrapArgs(c *cobra.Command) {
 		}
 		return nil
 	}
-}
-
-// seconds writes a duration for people, in milliseconds below a second.
-func seconds(d time.Duration) string {
-	if d < time.Second {
-		return d.Round(10 * time.Microsecond).String()
-	}
-	return d.Round(time.Millisecond).String()
 }

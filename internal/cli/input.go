@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -76,12 +77,12 @@ func (in *input) load(_ context.Context, env Env) (loaded, error) {
 // summary says what was read: "12 objects in 3 files; skipped 2 ClusterRole, 1 ConfigMap".
 func summary(s files.Summary) string {
 	text := plural(s.Objects, "object") + " in " + plural(s.Files, "file")
-	for i, kind := range slices.Sorted(maps.Keys(s.Skipped)) {
-		separator := ", "
-		if i == 0 {
-			separator = "; skipped "
-		}
-		text += fmt.Sprintf("%s%d %s", separator, s.Skipped[kind], kind)
+	if len(s.Skipped) == 0 {
+		return text
 	}
-	return text
+	var skipped []string
+	for _, kind := range slices.Sorted(maps.Keys(s.Skipped)) {
+		skipped = append(skipped, fmt.Sprintf("%d %s", s.Skipped[kind], kind))
+	}
+	return text + "; skipped " + strings.Join(skipped, ", ")
 }

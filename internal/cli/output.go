@@ -43,8 +43,8 @@ func (f *format) check() error {
 	return usagef("-o %s: want one of %s", f.value, strings.Join(f.allowed, ", "))
 }
 
-// print writes v as JSON or YAML.
-func (f *format) print(w io.Writer, v any) error {
+// write writes v as JSON or YAML.
+func (f *format) write(w io.Writer, v any) error {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err

@@ -56,7 +56,7 @@ The exit code is 0 only if all that the scenario expects came true.`,
 	c.Flags().StringVar(&o.agent, "agent", "", "path of tulle-agent; by default the one beside this program, then PATH")
 	c.Flags().StringVar(&o.envoy, "envoy", "", "path of Envoy; by default TULLE_ENVOY, then ENVOY, then the cache that hack/envoy.sh fills, then PATH")
 	c.RunE = func(cmd *cobra.Command, args []string) error { return runPlayground(cmd.Context(), env, o, args[0]) }
-	c.AddCommand(newPlaygroundExec(env), newPlaygroundList(env), newInside(env))
+	c.AddCommand(newPlaygroundExec(), newPlaygroundList(env), newInside(env))
 	for _, sub := range c.Commands() {
 		wrapArgs(sub)
 	}
@@ -94,7 +94,7 @@ func runPlayground(ctx context.Context, env Env, o *playgroundOptions, scenario 
 		return err
 	}
 	if !report.OK {
-		return exitCode(exitError)
+		return exitError(codeError)
 	}
 	return nil
 }
@@ -144,15 +144,15 @@ func printReport(w io.Writer, out *format, r playground.Report) error {
 	if out.value == "table" {
 		return r.Table(w)
 	}
-	return out.print(w, r)
+	return out.write(w, r)
 }
 
 func printPods(w io.Writer, pods []playground.Pod) error {
-	text := "\nEverything is still running; Ctrl-C ends it. Look around from inside, in another terminal:\n"
+	lines := []string{"", "Everything is still running; Ctrl-C ends it. Look around from inside, in another terminal:"}
 	for _, p := range pods {
-		text += fmt.Sprintf("  tulle playground exec %s -- curl -s http://jazz.prod.svc.cluster.local:9080/\n", p.Name)
+		lines = append(lines, fmt.Sprintf("  tulle playground exec %s -- curl -s localhost:9901/clusters", p.Name))
 	}
-	_, err := io.WriteString(w, text)
+	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err
 }
 
@@ -175,7 +175,7 @@ func newPlaygroundList(env Env) *cobra.Command {
 	}
 }
 
-func newPlaygroundExec(env Env) *cobra.Command {
+func newPlaygroundExec() *cobra.Command {
 	return &cobra.Command{
 		Use:   "exec POD -- COMMAND",
 		Short: "Run a command inside a pod of a playground that runs with --keep",

@@ -82,7 +82,7 @@ func serve(ctx context.Context, env Env, o serveOptions) error {
 	g.Go(func() error { cp.plane.Run(ctx); return nil })
 	g.Go(func() error {
 		return source.Run(ctx, func(changes mesh.Changes) {
-			cp.apply(changes)
+			cp.apply(ctx, changes)
 		})
 	})
 	logger.Info("serving", "xds", o.xds, "http", o.http)
@@ -111,11 +111,11 @@ func newControlPlane(env Env, opts mesh.Options, logger *slog.Logger) *controlPl
 }
 
 // apply takes a step of the input, and logs what the input found in it.
-func (cp *controlPlane) apply(changes mesh.Changes) {
+func (cp *controlPlane) apply(ctx context.Context, changes mesh.Changes) {
 	cp.store.Apply(changes)
 	for _, list := range changes.Findings {
 		for _, f := range list {
-			logFinding(cp.logger, f)
+			logFinding(ctx, cp.logger, f)
 		}
 	}
 	if cp.synced.CompareAndSwap(false, true) {
@@ -160,7 +160,7 @@ func serveHTTP(ctx context.Context, server *http.Server, run func(*http.Server) 
 	return nil
 }
 
-func logFinding(logger *slog.Logger, f mesh.Finding) {
+func logFinding(ctx context.Context, logger *slog.Logger, f mesh.Finding) {
 	level := slog.LevelInfo
 	switch f.Severity {
 	case mesh.SeverityError:
@@ -169,6 +169,6 @@ func logFinding(logger *slog.Logger, f mesh.Finding) {
 		level = slog.LevelWarn
 	case mesh.SeverityInfo:
 	}
-	logger.Log(context.Background(), level, f.Message,
+	logger.Log(ctx, level, f.Message,
 		"reason", f.Reason, "object", objectName(f.Object), "field", f.Field, "file", f.Object.File, "line", f.Object.Line, "mend", f.Mend)
 }

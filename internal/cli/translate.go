@@ -93,7 +93,7 @@ func translate(ctx context.Context, env Env, o *translateOptions) error {
 	if err := printFindings(env.Stderr, false, mesh.SortFindings(findings)); err != nil {
 		return err
 	}
-	return o.out.print(env.Stdout, result)
+	return o.out.write(env.Stdout, result)
 }
 
 func describeAll(now *store.Snapshot) any {

@@ -36,7 +36,7 @@ func (h *held) Apply(u xds.Update) {
 		versions := map[string]string{}
 		for _, list := range [][]*xds.Resource{c.Clusters, c.Listeners, c.Routes} {
 			for _, r := range list {
-				versions[r.TypeURL()+" "+r.Name()] = fmt.Sprint(r.Version(), r.Traits.Endpoints, r.Warms, r.Needs, r.Origin)
+				versions[r.TypeURL()+" "+r.Name()] = fmt.Sprint(r.Version(), r.Endpoints, r.Warms, r.Needs, r.Origin)
 			}
 		}
 		h.Groups[name] = versions

@@ -6,6 +6,7 @@ package store
 import (
 	"cmp"
 	"hash/maphash"
+	"maps"
 	"slices"
 
 	"github.com/tulle-mesh/tulle/internal/mesh"
@@ -137,9 +138,7 @@ func (e *edit) list(k mesh.Key) (map[mesh.Key][]mesh.Object, mesh.Key) {
 // clone is maps.Clone that turns nil into an empty map.
 func clone[V any](m map[mesh.Key]V) map[mesh.Key]V {
 	c := make(map[mesh.Key]V, len(m)+1)
-	for k, v := range m {
-		c[k] = v
-	}
+	maps.Copy(c, m)
 	return c
 }
 
