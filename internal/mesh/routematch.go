@@ -79,8 +79,14 @@ const (
 	mendHeaderName = "use letters, digits and the characters !#$%&'*+-.^_`|~ in the name, with a colon at most in front"
 )
 
-// regexFault says why a regular expression is not in RE2's syntax, or "".
+// maxRegex is the longest regular expression, in bytes, that proxies are given. The API allows 255 characters.
+const maxRegex = 4096
+
+// regexFault says why a regular expression cannot be used, in RE2's syntax, or "".
 func regexFault(expression string) string {
+	if len(expression) > maxRegex {
+		return fmt.Sprintf("its regular expression is longer than %d bytes", maxRegex)
+	}
 	_, err := syntax.Parse(expression, syntax.Perl)
 	if fault, ok := errors.AsType[*syntax.Error](err); ok {
 		return "its regular expression cannot be read: " + fault.Code.String()

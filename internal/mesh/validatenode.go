@@ -131,7 +131,7 @@ func duplicateBackend(n *VirtualNode, index int, service string) Finding {
 	return Finding{
 		Severity: SeverityWarning, Reason: ReasonDuplicate, Object: n.Source,
 		Field: "spec.backends[" + strconv.Itoa(index) + "].virtualService.virtualServiceName", Value: shorten(service),
-		Message: fmt.Sprintf("virtual node %q has virtual service %q among its backends twice; the stricter of the two policies holds, else the first", n.Name, shorten(service)),
+		Message: fmt.Sprintf("virtual node %q has virtual service %q among its backends twice; the stricter of the two policies holds, else the first", shorten(n.Name), shorten(service)),
 		Mend:    "remove one of the two",
 	}
 }
