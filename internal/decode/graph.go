@@ -40,6 +40,17 @@ const (
 	stages
 )
 
+// lazy stages are computed when they are first read, and forgotten when nobody reads them any more. The others are
+// computed for as long as their object is there.
+func (s stage) lazy() bool {
+	switch s {
+	case stageIndex, stageListener, stageNamespace, stageMembers:
+		return true
+	default:
+		return false
+	}
+}
+
 // cellKey names a cell: by object, or by the name in the model that objects claim.
 type cellKey struct {
 	stage stage
@@ -52,6 +63,8 @@ type cell struct {
 	value   any
 	reads   []cellKey
 	readers map[cellKey]struct{}
+	// computed is set once the value of a lazy cell is known.
+	computed bool
 }
 
 // graph holds values and what they were computed from, so that a change reaches just what depends on it.
@@ -92,8 +105,13 @@ func (g *graph) put(key cellKey, value any) {
 	g.prune(key)
 }
 
-// touch has a cell computed at the next run.
-func (g *graph) touch(key cellKey) { g.dirty[key.stage][key] = struct{}{} }
+// touch has a cell computed at the next run; a lazy one only if somebody reads it.
+func (g *graph) touch(key cellKey) {
+	if key.stage.lazy() && g.cells[key] == nil {
+		return
+	}
+	g.dirty[key.stage][key] = struct{}{}
+}
 
 func (g *graph) touchReaders(key cellKey) {
 	for reader := range g.cells[key].readers {
@@ -110,9 +128,21 @@ func (g *graph) cell(key cellKey) *cell {
 	return c
 }
 
-// prune drops a cell that says nothing and that nobody reads.
+// prune drops a cell that says nothing, or that is lazy, and that nobody reads.
 func (g *graph) prune(key cellKey) {
-	if c := g.cells[key]; c != nil && c.value == nil && len(c.readers) == 0 && len(c.reads) == 0 {
+	c := g.cells[key]
+	if c == nil || len(c.readers) > 0 {
+		return
+	}
+	if key.stage.lazy() {
+		delete(g.cells, key)
+		delete(g.dirty[key.stage], key)
+		for _, read := range c.reads {
+			g.unread(read, key)
+		}
+		return
+	}
+	if c.value == nil && len(c.reads) == 0 {
 		delete(g.cells, key)
 	}
 }
@@ -138,6 +168,7 @@ func (g *graph) update(key cellKey) {
 		r.forgetIfGone()
 	}
 	c := g.cell(key)
+	c.computed = true
 	for _, read := range c.reads {
 		if _, still := r.seen[read]; !still {
 			g.unread(read, key)
@@ -190,11 +221,15 @@ func isNil(value any) bool {
 
 // read returns the value of a cell, and the zero value where it has none of that type.
 func read[T any](r *reader, key cellKey) T {
+	c := r.graph.cell(key)
 	if _, had := r.seen[key]; !had {
 		r.seen[key] = struct{}{}
 		r.reads = append(r.reads, key)
-		r.graph.cell(key).readers[r.key] = struct{}{}
+		c.readers[r.key] = struct{}{}
 	}
-	value, _ := r.graph.cells[key].value.(T)
+	if key.stage.lazy() && !c.computed {
+		r.graph.update(key)
+	}
+	value, _ := c.value.(T)
 	return value
 }

@@ -308,7 +308,7 @@ func (f *findings) conflict(field string, key mesh.Key, owner ID) {
 		reason: mesh.ReasonConflicted,
 		field:  field,
 		value:  key.Name,
-		message: fmt.Sprintf("the name %q of a %s in mesh %q belongs to the older %s %s, so this object is not in force",
+		message: fmt.Sprintf("the name %q of a %s in mesh %q belongs to the %s %s, which is older or of one age and first by name, so this object is not in force",
 			key.Name, key.Kind, key.Mesh, owner.Kind, by),
 		mend: "choose another awsName, or delete the other object",
 	})

@@ -198,9 +198,6 @@ func derived(id ID) []cellKey {
 	switch {
 	case id.Kind == kindMesh:
 		return at(stageMesh, stageContent)
-	case id.Kind == kindVirtualNode:
-		members := cellKey{stage: stageMembers, id: ID{Namespace: id.Namespace}}
-		return append(at(stageListener, stageIdentity, stageContent), members)
 	case id.Kind == kindVirtualGateway:
 		return at(stageIdentity, stageGateway, stageContent)
 	case id.Kind == kindGatewayRoute:
