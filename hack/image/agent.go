@@ -4,7 +4,6 @@
 package main
 
 import (
-	"path/filepath"
 	"strconv"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -15,15 +14,8 @@ import (
 // agentUser is who Envoy runs as: the user whose traffic the redirect leaves alone.
 const agentUser = 1337
 
-// iptables are the two programs behind the many names of iptables.
-var iptables = map[string]string{"nft": "/usr/sbin/xtables-nft-multi", "legacy": "/usr/sbin/xtables-legacy-multi"}
-
 func agentNeeds() []pack.Need {
-	return []pack.Need{
-		{File: "/usr/bin/curl", Package: "curl"},
-		{File: iptables["nft"], Package: "iptables"},
-		{File: iptables["legacy"], Package: "iptables"},
-	}
+	return append(pack.IptablesNeeds(), pack.Need{File: "/usr/bin/curl", Package: "curl"})
 }
 
 // agent is the sidecar's image: Envoy, the agent that starts it, iptables for the redirect, and a shell with curl for those who look inside.
@@ -32,9 +24,7 @@ func agent(in inputs) (v1.Image, error) {
 	below := pack.Base("envoy", agentUser)
 	below.Program("/usr/bin/envoy", in.envoy)
 	below.Program("/usr/bin/curl", "/usr/bin/curl")
-	if err := addIptables(below); err != nil {
-		return nil, err
-	}
+	below.Iptables()
 	below.Shell()
 	above := &pack.Tree{}
 	above.Copy("/usr/bin/tulle-agent", in.program("tulle-agent"))
@@ -53,26 +43,4 @@ func agent(in inputs) (v1.Image, error) {
 		User:       strconv.Itoa(agentUser),
 		Labels:     in.labels("tulle-agent"),
 	}, lower, upper)
-}
-
-// addIptables adds both backends with every extension. The plain names mean nftables, as they do on Debian.
-func addIptables(tree *pack.Tree) error {
-	for _, backend := range []string{"legacy", "nft"} {
-		program := iptables[backend]
-		tree.Program(program, program)
-		for _, family := range []string{"iptables", "ip6tables"} {
-			for _, verb := range []string{"", "-save", "-restore"} {
-				tree.Link("/usr/sbin/"+family+"-"+backend+verb, filepath.Base(program))
-				tree.Link("/usr/sbin/"+family+verb, filepath.Base(program))
-			}
-		}
-	}
-	extensions, err := filepath.Glob(tripletFolder() + "/xtables/*.so")
-	if err != nil {
-		return err
-	}
-	for _, extension := range extensions {
-		tree.Program(extension, extension)
-	}
-	return nil
 }

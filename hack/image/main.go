@@ -12,7 +12,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -110,12 +109,4 @@ func (in inputs) labels(title string) map[string]string {
 		"org.opencontainers.image.source":   "https://github.com/tulle-mesh/tulle",
 		"org.opencontainers.image.licenses": "Apache-2.0",
 	}
-}
-
-// tripletFolder is where Debian keeps the libraries of this kind of machine.
-func tripletFolder() string {
-	if runtime.GOARCH == "arm64" {
-		return "/usr/lib/aarch64-linux-gnu"
-	}
-	return "/usr/lib/x86_64-linux-gnu"
 }

@@ -39,7 +39,9 @@ const (
 )
 
 // BaseNeeds are what Base and Shell take from this machine.
-func BaseNeeds() []Need { return []Need{{certificates, "ca-certificates"}, {busybox, "busybox-static"}} }
+func BaseNeeds() []Need {
+	return []Need{{certificates, "ca-certificates"}, {busybox, "busybox-static"}}
+}
 
 // Base is what every image begins with: the folders of a merged /usr, the world's certificate authorities, and a user called name with that number beside root.
 func Base(name string, id int) *Tree {
