@@ -33,7 +33,7 @@ func (b *builder) ingressClusters() []*mesh.Listener {
 		l := &b.view.Listeners[i]
 		port := l.PortMapping.Port
 		if why := b.refuseListener(l, seen[port]); why != "" {
-			b.report(mesh.SeverityError, mesh.ReasonPortConflict, b.view.Proxy, mesh.Finding{
+			b.report(mesh.ReasonPortConflict, b.view.Proxy, mesh.Finding{
 				Field: "spec.listeners", Value: portText(port), Message: why, Mend: "choose another port",
 			})
 			continue

@@ -81,7 +81,7 @@ func (b *builder) gather(s *mesh.ServiceView, r *mesh.RouteView) {
 			e = b.newEgress(id)
 			b.egress[id] = e
 			if e.node == nil {
-				b.report(mesh.SeverityError, mesh.ReasonRefNotFound, r.Route, mesh.Finding{
+				b.report(mesh.ReasonRefNotFound, r.Route, mesh.Finding{
 					Value:   t.Node,
 					Message: fmt.Sprintf("no virtual node %q with a listener on port %d, so the target gets no requests", clip(t.Node), t.Port),
 					Mend:    "create the node, or name one of its listeners",
@@ -162,7 +162,7 @@ func (b *builder) asksDNS(c *clusterv3.Cluster, d *mesh.DiscoveryView, port int3
 		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STRICT_DNS}
 	}
 	c.DnsLookupFamily = b.lookupFamily(d.IPPreference)
-	c.RespectDnsTtl = true
+	c.RespectDnsTtl = true //nolint:staticcheck // what replaces it is a cluster extension that the Envoy in AWS's own image does not have
 	c.LoadAssignment = oneEndpoint(c.GetName(), d.Hostname, port)
 }
 

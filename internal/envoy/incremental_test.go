@@ -170,11 +170,11 @@ func sameResource(x, y envoy.Resource) bool {
 	return x.Name == y.Name && x.Endpoints == y.Endpoints && x.Warms == y.Warms && slices.Equal(x.Needs, y.Needs) && slices.Equal(x.Origins, y.Origins) && proto.Equal(x.Message, y.Message)
 }
 
-func viewOf(t testing.TB, s *simulate.Scene) *mesh.View {
-	t.Helper()
+func viewOf(tb testing.TB, s *simulate.Scene) *mesh.View {
+	tb.Helper()
 	v, _, err := s.View()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return v
 }

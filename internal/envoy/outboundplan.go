@@ -44,7 +44,7 @@ func (b *builder) planOutbound() []*portPlan {
 		for j := range s.Ports {
 			c := claim{service: s, port: &s.Ports[j]}
 			if why := refusePort(c.port.Port); why != "" {
-				b.report(mesh.SeverityError, mesh.ReasonPortConflict, mesh.VirtualServiceKey(b.mesh, s.Name), mesh.Finding{Value: portText(c.port.Port), Message: why, Mend: "choose another port"})
+				b.report(mesh.ReasonPortConflict, mesh.VirtualServiceKey(b.mesh, s.Name), mesh.Finding{Value: portText(c.port.Port), Message: why, Mend: "choose another port"})
 				continue
 			}
 			p := plans[c.port.Port]

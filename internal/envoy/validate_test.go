@@ -4,6 +4,7 @@
 package envoy_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,9 +30,13 @@ func TestEnvoyAcceptsGoldens(t *testing.T) {
 			t.Parallel()
 			v, sets := view(t, scene(t, input))
 			static, _ := envoy.Static(v, sets, envoy.StaticOptions{})
-			accept(t, binary, static)
+			if err := validate(t, binary, static); err != nil {
+				t.Error(err)
+			}
 			made, _ := envoy.Build(v)
-			accept(t, binary, delivered(t, made))
+			if err := validate(t, binary, delivered(t, made)); err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }
@@ -39,8 +44,8 @@ func TestEnvoyAcceptsGoldens(t *testing.T) {
 // envoyBinary finds the real Envoy. On a machine of continuous integration it must be there.
 func envoyBinary(t *testing.T) string {
 	t.Helper()
-	path := os.Getenv("TULLE_ENVOY")
-	if path == "" {
+	path, given := os.LookupEnv("TULLE_ENVOY")
+	if !given {
 		cache, err := os.UserCacheDir()
 		if err != nil {
 			t.Fatal(err)
@@ -48,7 +53,7 @@ func envoyBinary(t *testing.T) string {
 		path = filepath.Join(cache, "tulle", "envoy", "1.40.0", "envoy")
 	}
 	if _, err := os.Stat(path); err != nil {
-		if os.Getenv("CI") != "" {
+		if _, ci := os.LookupEnv("CI"); ci {
 			t.Fatalf("no Envoy at %s: run hack/envoy.sh", path)
 		}
 		t.Skipf("no Envoy at %s: run hack/envoy.sh, or set TULLE_ENVOY", path)
@@ -86,8 +91,8 @@ func as[M proto.Message](t *testing.T, m proto.Message) M {
 	return out
 }
 
-// accept lets Envoy validate a bootstrap.
-func accept(t *testing.T, binary string, bootstrap *bootstrapv3.Bootstrap) {
+// validate asks Envoy whether it takes a bootstrap; what it says is in the error.
+func validate(t *testing.T, binary string, bootstrap *bootstrapv3.Bootstrap) error {
 	t.Helper()
 	text, err := protojson.Marshal(bootstrap)
 	if err != nil {
@@ -99,6 +104,7 @@ func accept(t *testing.T, binary string, bootstrap *bootstrapv3.Bootstrap) {
 	}
 	out, err := exec.CommandContext(t.Context(), binary, "--mode", "validate", "--log-level", "error", "-c", path).CombinedOutput()
 	if err != nil {
-		t.Errorf("Envoy refuses it: %v\n%s", err, out)
+		return fmt.Errorf("Envoy refuses it: %w\n%s", err, out)
 	}
+	return nil
 }

@@ -132,7 +132,7 @@ func (b *builder) domains(c claim, taken map[string]bool) []string {
 	name := c.service.Name
 	key := mesh.VirtualServiceKey(b.mesh, name)
 	if name == "" || strings.Contains(name, "*") {
-		b.report(mesh.SeverityError, mesh.ReasonInvalid, key, mesh.Finding{
+		b.report(mesh.ReasonInvalid, key, mesh.Finding{
 			Value: name, Message: fmt.Sprintf("%q is no host name that a client can call, so the service is left out", clip(name)), Mend: "name the service by the host that clients call",
 		})
 		return nil
@@ -144,7 +144,7 @@ func (b *builder) domains(c claim, taken map[string]bool) []string {
 			out = append(out, domain)
 			continue
 		}
-		b.report(mesh.SeverityError, mesh.ReasonDuplicate, key, mesh.Finding{
+		b.report(mesh.ReasonDuplicate, key, mesh.Finding{
 			Value: domain, Message: fmt.Sprintf("another virtual service has the host %q on port %d already", clip(domain), c.port.Port), Mend: "rename one of the two",
 		})
 	}
