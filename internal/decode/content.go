@@ -264,9 +264,5 @@ func (b *builder) gatewayRoute(o *v1beta2.GatewayRoute) []mesh.Object {
 		})
 		return nil
 	}
-	spec, ok := b.gatewayRouteSpec(&o.Spec)
-	if !ok {
-		return nil
-	}
-	return []mesh.Object{&mesh.GatewayRoute{Meta: b.in.meta(b.self), GatewayName: at.key.Name, Spec: spec}}
+	return []mesh.Object{&mesh.GatewayRoute{Meta: b.in.meta(b.self), GatewayName: at.key.Name, Spec: b.gatewayRouteSpec(&o.Spec)}}
 }

@@ -78,30 +78,21 @@ func (b *builder) routeAction(field string, action v1beta2.RouteAction) mesh.Rou
 	return out
 }
 
-// gatewayRouteSpec says false for a route that leads nowhere: the API has no form for it.
-func (b *builder) gatewayRouteSpec(o *v1beta2.GatewayRouteSpec) (mesh.GatewayRouteSpec, bool) {
+func (b *builder) gatewayRouteSpec(o *v1beta2.GatewayRouteSpec) mesh.GatewayRouteSpec {
 	spec := mesh.GatewayRouteSpec{Priority: int32Ptr(o.Priority)}
-	whole := true
 	if o.HTTPRoute != nil {
-		var ok bool
-		spec.HTTPRoute, ok = b.httpGatewayRoute("spec.httpRoute", o.HTTPRoute)
-		whole = whole && ok
+		spec.HTTPRoute = b.httpGatewayRoute("spec.httpRoute", o.HTTPRoute)
 	}
 	if o.HTTP2Route != nil {
-		var ok bool
-		spec.HTTP2Route, ok = b.httpGatewayRoute("spec.http2Route", o.HTTP2Route)
-		whole = whole && ok
+		spec.HTTP2Route = b.httpGatewayRoute("spec.http2Route", o.HTTP2Route)
 	}
 	if o.GRPCRoute != nil {
-		var ok bool
-		spec.GRPCRoute, ok = b.grpcGatewayRoute("spec.grpcRoute", o.GRPCRoute)
-		whole = whole && ok
+		spec.GRPCRoute = b.grpcGatewayRoute("spec.grpcRoute", o.GRPCRoute)
 	}
-	return spec, whole
+	return spec
 }
 
-func (b *builder) httpGatewayRoute(field string, route *v1beta2.HTTPGatewayRoute) (*mesh.HTTPGatewayRoute, bool) {
-	target, ok := b.gatewayTarget(field, route.Action.Target)
+func (b *builder) httpGatewayRoute(field string, route *v1beta2.HTTPGatewayRoute) *mesh.HTTPGatewayRoute {
 	out := &mesh.HTTPGatewayRoute{
 		Match: mesh.HTTPGatewayRouteMatch{
 			Prefix:          copyPtr(route.Match.Prefix),
@@ -112,11 +103,11 @@ func (b *builder) httpGatewayRoute(field string, route *v1beta2.HTTPGatewayRoute
 			Hostname:        hostnameMatch(route.Match.Hostname),
 			Port:            int32Ptr(route.Match.Port),
 		},
-		Action: mesh.HTTPGatewayRouteAction{Target: target},
+		Action: mesh.HTTPGatewayRouteAction{Target: b.gatewayTarget(field, route.Action.Target)},
 	}
 	rewrite := route.Action.Rewrite
 	if rewrite == nil {
-		return out, ok
+		return out
 	}
 	out.Action.Rewrite = &mesh.HTTPGatewayRouteRewrite{Hostname: hostnameRewrite(rewrite.Hostname)}
 	if prefix := rewrite.Prefix; prefix != nil {
@@ -128,11 +119,10 @@ func (b *builder) httpGatewayRoute(field string, route *v1beta2.HTTPGatewayRoute
 	if path := rewrite.Path; path != nil {
 		out.Action.Rewrite.Path = &mesh.PathRewrite{Exact: copyPtr(path.Exact)}
 	}
-	return out, ok
+	return out
 }
 
-func (b *builder) grpcGatewayRoute(field string, route *v1beta2.GRPCGatewayRoute) (*mesh.GRPCGatewayRoute, bool) {
-	target, ok := b.gatewayTarget(field, route.Action.Target)
+func (b *builder) grpcGatewayRoute(field string, route *v1beta2.GRPCGatewayRoute) *mesh.GRPCGatewayRoute {
 	out := &mesh.GRPCGatewayRoute{
 		Match: mesh.GRPCGatewayRouteMatch{
 			ServiceName: valueOf(route.Match.ServiceName),
@@ -140,19 +130,21 @@ func (b *builder) grpcGatewayRoute(field string, route *v1beta2.GRPCGatewayRoute
 			Metadata:    metadata(route.Match.Metadata),
 			Port:        int32Ptr(route.Match.Port),
 		},
-		Action: mesh.GRPCGatewayRouteAction{Target: target},
+		Action: mesh.GRPCGatewayRouteAction{Target: b.gatewayTarget(field, route.Action.Target)},
 	}
 	if rewrite := route.Action.Rewrite; rewrite != nil {
 		out.Action.Rewrite = &mesh.GRPCGatewayRouteRewrite{Hostname: hostnameRewrite(rewrite.Hostname)}
 	}
-	return out, ok
+	return out
 }
 
-func (b *builder) gatewayTarget(field string, target v1beta2.GatewayRouteTarget) (mesh.GatewayRouteTarget, bool) {
+// gatewayTarget has an empty name for a service that does not exist: the route stays, for its requests must not reach
+// another one.
+func (b *builder) gatewayTarget(field string, target v1beta2.GatewayRouteTarget) mesh.GatewayRouteTarget {
 	service := target.VirtualService
-	name, ok := b.virtualServiceName(field+".action.target.virtualService", service.VirtualServiceRef, service.VirtualServiceARN)
+	name, _ := b.virtualServiceName(field+".action.target.virtualService", service.VirtualServiceRef, service.VirtualServiceARN)
 	return mesh.GatewayRouteTarget{
 		VirtualService: mesh.GatewayRouteVirtualService{VirtualServiceName: name},
 		Port:           int32Ptr(target.Port),
-	}, ok
+	}
 }
