@@ -114,7 +114,7 @@ func TestANameThatIsGivenUpGoesToTheNextThatClaimsIt(t *testing.T) {
 	t.Parallel()
 	d := start(t)
 	second := legacyNode("a-prod", 90)
-	second.Name, second.Namespace = "a.prod", "elsewhere"
+	second.Name, second.Namespace = "a.prod", "zoo"
 	d.Set(decode.Object{Object: second})
 	conflict := d.Flush()
 	if len(conflict.Set) != 0 || len(conflict.Removed) != 0 {
@@ -132,7 +132,7 @@ func TestANameThatIsGivenUpGoesToTheNextThatClaimsIt(t *testing.T) {
 	d.Delete(decode.ID{Kind: "VirtualNode", Namespace: "prod", Name: "a"})
 	after := d.Flush()
 	for _, o := range after.Set {
-		if o.Key() == mesh.NodeKey("m", "a-prod") && o.From().Namespace == "elsewhere" {
+		if o.Key() == mesh.NodeKey("m", "a-prod") && o.From().Namespace == "zoo" {
 			return
 		}
 	}

@@ -109,7 +109,7 @@ func (b *builder) legacyNode(field, name string) (string, ID, bool) {
 			mend: "write <name>.<namespace>, or rename one of the nodes",
 		})
 	}
-	resolved, ok := b.resolveRef(strings.TrimSuffix(field, ".name"), hits[0])
+	resolved, ok := b.resolveRef(field, hits[0])
 	return resolved, hits[0], ok
 }
 

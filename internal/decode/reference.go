@@ -64,7 +64,7 @@ func (b *builder) resolve(field string, kind mesh.Kind, ref *ID, arn *string) (s
 		}
 		return b.resolveARN(field+"ARN", kind, *arn)
 	case ref != nil:
-		return b.resolveRef(field+"Ref", *ref)
+		return b.resolveRef(field+"Ref.name", *ref)
 	}
 	b.add(problem{
 		reason:  mesh.ReasonInvalid,
@@ -81,7 +81,7 @@ func (b *builder) resolveRef(field string, ref ID) (string, bool) {
 	case target == nil:
 		b.add(problem{
 			reason:  mesh.ReasonRefNotFound,
-			field:   field + ".name",
+			field:   field,
 			value:   ref.Name,
 			message: fmt.Sprintf("there is no %s %q in namespace %q, to which this reference points", ref.Kind, ref.Name, ref.Namespace),
 			mend:    fmt.Sprintf("create the %s, or correct the reference's name or namespace", ref.Kind),
@@ -89,7 +89,7 @@ func (b *builder) resolveRef(field string, ref ID) (string, bool) {
 	case target.mesh == "":
 		b.add(problem{
 			reason:  mesh.ReasonRefNotFound,
-			field:   field + ".name",
+			field:   field,
 			value:   ref.Name,
 			message: fmt.Sprintf("the %s %s/%s, to which this reference points, belongs to no mesh", ref.Kind, ref.Namespace, ref.Name),
 			mend:    "mend the " + ref.Kind,
@@ -97,7 +97,7 @@ func (b *builder) resolveRef(field string, ref ID) (string, bool) {
 	case target.mesh != b.self.mesh:
 		b.add(problem{
 			reason: mesh.ReasonRefNotFound,
-			field:  field + ".name",
+			field:  field,
 			value:  ref.Name,
 			message: fmt.Sprintf("the %s %s/%s, to which this reference points, belongs to mesh %q and this object to mesh %q",
 				ref.Kind, ref.Namespace, ref.Name, target.mesh, b.self.mesh),
@@ -106,7 +106,7 @@ func (b *builder) resolveRef(field string, ref ID) (string, bool) {
 	case holder(b.reader, target.key) != ref:
 		b.add(problem{
 			reason: mesh.ReasonRefNotFound,
-			field:  field + ".name",
+			field:  field,
 			value:  ref.Name,
 			message: fmt.Sprintf("the %s %s/%s, to which this reference points, is not in force: its name %q belongs to another object",
 				ref.Kind, ref.Namespace, ref.Name, target.key.Name),
