@@ -5,6 +5,7 @@ package mesh
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -48,15 +49,16 @@ func arnSegments(k Key) ([]string, bool) {
 		return []string{"mesh", k.Mesh, "virtualGateway", k.Name}, true
 	case KindGatewayRoute:
 		return []string{"mesh", k.Mesh, "virtualGateway", k.Parent, "gatewayRoute", k.Name}, true
+	default:
+		return nil, false
 	}
-	return nil, false
 }
 
 // ParseARN reads the ARN of an object of the App Mesh API. The mesh's owner may stand behind the mesh's name ("mesh/m@111122223333/..."), and is dropped.
 func ParseARN(text string) (ARN, error) {
 	parts := strings.SplitN(text, ":", 6)
 	if len(parts) != 6 || parts[0] != "arn" || parts[2] != "appmesh" || parts[1] == "" {
-		return ARN{}, fmt.Errorf("%q is not an ARN of App Mesh: want arn:aws:appmesh:REGION:ACCOUNT:mesh/MESH/...", shorten(text))
+		return ARN{}, fmt.Errorf("%q is not an ARN of App Mesh: want arn:aws:appmesh:REGION:ACCOUNT:mesh/MESH and what follows", shorten(text))
 	}
 	key, err := parseResource(parts[5])
 	if err != nil {
@@ -67,12 +69,9 @@ func ParseARN(text string) (ARN, error) {
 
 // ParseProxyID reads what a proxy calls itself: the ARN of a virtual node or virtual gateway, or the part of it from "mesh/" on.
 func ParseProxyID(id string) (Key, error) {
-	key, err := Key{}, error(nil)
-	if strings.HasPrefix(id, "arn:") {
-		var arn ARN
-		arn, err = ParseARN(id)
-		key = arn.Key
-	} else {
+	arn, err := ParseARN(id)
+	key := arn.Key
+	if !strings.HasPrefix(id, "arn:") {
 		key, err = parseResource(id)
 	}
 	if err == nil && key.Kind != KindVirtualNode && key.Kind != KindVirtualGateway {
@@ -90,12 +89,7 @@ func parseResource(text string) (Key, error) {
 		return Key{}, fmt.Errorf("%q does not name an object of App Mesh", shorten(text))
 	}
 	parts := strings.SplitN(text, "/", 8)
-	for _, p := range parts {
-		if p == "" {
-			return fail()
-		}
-	}
-	if len(parts) < 2 || parts[0] != "mesh" {
+	if len(parts) < 2 || parts[0] != "mesh" || slices.Contains(parts, "") {
 		return fail()
 	}
 	mesh := withoutOwner(parts[1])

@@ -6,6 +6,7 @@ package mesh
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -69,7 +70,7 @@ func (l *lookup) sliceEndpoints(node *VirtualNode, index int, service *Service) 
 		}
 		for _, e := range slice.Endpoints {
 			if draining, ok := e.state(); ok && e.Address.IsValid() {
-				list = append(list, SetEndpoint{Address: netip.AddrPortFrom(e.Address.Unmap(), uint16(port)), Draining: draining, Zone: e.Zone})
+				list = append(list, SetEndpoint{Address: socket(e.Address, port), Draining: draining, Zone: e.Zone})
 			}
 		}
 	}
@@ -114,7 +115,7 @@ func (l *lookup) workloadEndpoints(node *VirtualNode, port int32, preference IPP
 		own := make([]SetEndpoint, 0, len(w.Addresses))
 		for _, a := range w.Addresses {
 			if a.IsValid() {
-				own = append(own, SetEndpoint{Address: netip.AddrPortFrom(a.Unmap(), uint16(port)), Draining: w.Terminating, Zone: w.Zone})
+				own = append(own, SetEndpoint{Address: socket(a, port), Draining: w.Terminating, Zone: w.Zone})
 			}
 		}
 		// A pod is one endpoint, however many addresses it has.
@@ -132,6 +133,14 @@ func (w *Workload) carries(attributes []CloudMapAttribute) bool {
 		}
 	}
 	return true
+}
+
+// socket joins an address and a port from 0 to 65535.
+func socket(address netip.Addr, port int32) netip.AddrPort {
+	if port < 0 || port > math.MaxUint16 {
+		port = 0
+	}
+	return netip.AddrPortFrom(address.Unmap(), uint16(port))
 }
 
 // ofFamily leaves the endpoints of the IP family that preference asks for. Without one IPv4 is taken where there is any, as App Mesh did for AWS Cloud Map.

@@ -142,33 +142,40 @@ func TestEndpointsOfAService(t *testing.T) {
 		"ready ones take requests, serving ones that terminate drain, others are not there": {
 			newModel(aMesh(), both, aKubernetesService("api", "10.0.0.1", 80), sliceOf("x", at8080,
 				endpoint("10.1.0.4", "", true, true, false), endpoint("10.1.0.3", "", false, true, true), endpoint("10.1.0.2", "", false, false, true), endpoint("10.1.0.1", "", false, false, false))),
-			[]string{"10.1.0.3:8080 draining", "10.1.0.4:8080"}, nil,
+			[]string{"10.1.0.3:8080 draining", "10.1.0.4:8080"},
+			nil,
 		},
 		"several slices are one set, sorted by zone and address, each address once": {
 			newModel(aMesh(), both, aKubernetesService("api", "10.0.0.1", 80),
 				sliceOf("x", at8080, endpoint("10.1.0.9", "b", true, true, false), endpoint("10.1.0.10", "a", false, true, true)),
 				sliceOf("y", at8080, endpoint("10.1.0.2", "b", true, true, false), endpoint("10.1.0.10", "a", true, true, false))),
-			[]string{"a 10.1.0.10:8080", "b 10.1.0.2:8080", "b 10.1.0.9:8080"}, nil,
+			[]string{"a 10.1.0.10:8080", "b 10.1.0.2:8080", "b 10.1.0.9:8080"},
+			nil,
 		},
 		"the Service's port of the listener's number leads through its name to the pods' port": {
 			newModel(aMesh(), both, named, sliceOf("x", []mesh.EndpointPort{{Name: "admin", Port: 1}, {Name: "web", Port: 8080}}, endpoint("10.1.0.1", "", true, true, false))),
-			[]string{"10.1.0.1:8080"}, nil,
+			[]string{"10.1.0.1:8080"},
+			nil,
 		},
 		"without a Service port of that number the listener's own port holds": {
 			newModel(aMesh(), both, aKubernetesService("api", "10.0.0.1", 9999), sliceOf("x", at8080, endpoint("10.1.0.1", "", true, true, false))),
-			[]string{"10.1.0.1:80"}, nil,
+			[]string{"10.1.0.1:80"},
+			nil,
 		},
 		"a slice without the Service's port gives the listener's own": {
 			newModel(aMesh(), both, named, sliceOf("x", at8080, endpoint("10.1.0.1", "", true, true, false))),
-			[]string{"10.1.0.1:80"}, nil,
+			[]string{"10.1.0.1:80"},
+			nil,
 		},
 		"a port that the pods' proxies do not capture is a finding": {
 			newModel(aMesh(), dnsNode("api", "http/80"), aKubernetesService("api", "10.0.0.1", 80), sliceOf("x", at8080, endpoint("10.1.0.1", "", true, true, false))),
-			[]string{"10.1.0.1:8080"}, []string{"warning NotCaptured VirtualNode/a spec.listeners[0].portMapping.port"},
+			[]string{"10.1.0.1:8080"},
+			[]string{"warning NotCaptured VirtualNode/a spec.listeners[0].portMapping.port"},
 		},
 		"a full name of a Service that does not exist has no endpoints": {
 			newModel(aMesh(), dnsNode("api.prod.svc.cluster.local", "http/80")),
-			nil, []string{"error RefNotFound VirtualNode/a spec.serviceDiscovery.dns.hostname"},
+			nil,
+			[]string{"error RefNotFound VirtualNode/a spec.serviceDiscovery.dns.hostname"},
 		},
 		"a node that does not exist has no endpoints":     {newModel(aMesh()), nil, nil},
 		"a listener that does not exist has no endpoints": {dual.with(dnsNode("api", "http/81")), nil, nil},
@@ -185,7 +192,8 @@ func TestEndpointsOfAService(t *testing.T) {
 		},
 		"IPv6_ONLY takes nothing where there is IPv4 alone": {
 			dual.with(preferring(mesh.IPv6Only)).without(mesh.EndpointSliceKey("prod", "api", "v6")),
-			nil, []string{"warning NoTraffic VirtualNode/a spec.serviceDiscovery.dns"},
+			nil,
+			[]string{"warning NoTraffic VirtualNode/a spec.serviceDiscovery.dns"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

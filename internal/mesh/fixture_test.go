@@ -162,8 +162,8 @@ func tcpRoute(router, name string, targets ...string) *mesh.Route {
 	return aRoute(router, name, mesh.RouteSpec{TCPRoute: &mesh.TCPRoute{Action: action(targets...)}})
 }
 
-func grpcRoute(router, name string, match mesh.GRPCRouteMatch, targets ...string) *mesh.Route {
-	return aRoute(router, name, mesh.RouteSpec{GRPCRoute: &mesh.GRPCRoute{Match: match, Action: action(targets...)}})
+func grpcRoute(name string, match mesh.GRPCRouteMatch, targets ...string) *mesh.Route {
+	return aRoute("r", name, mesh.RouteSpec{GRPCRoute: &mesh.GRPCRoute{Match: match, Action: action(targets...)}})
 }
 
 // aKubernetesService has one port without a name, and a ClusterIP where ip is not empty.

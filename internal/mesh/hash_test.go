@@ -26,8 +26,8 @@ func fill(v reflect.Value) {
 		fill(v.Index(0))
 		fill(v.Index(1))
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(v.Field(i))
+		for _, field := range v.Fields() {
+			fill(field)
 		}
 	case reflect.String:
 		v.SetString("x")
@@ -75,6 +75,8 @@ func changes(v reflect.Value, path string, changed func(path string)) {
 		with(reflect.ValueOf(false).Convert(v.Type()))
 	case reflect.Int32, reflect.Int64:
 		with(reflect.ValueOf(8).Convert(v.Type()))
+	default:
+		panic("a kind of field that fill does not set: " + v.Type().String())
 	}
 }
 

@@ -67,6 +67,8 @@ func (k Key) String() string {
 func (k Key) List() Key { k.Name = ""; return k }
 
 // MeshKey is the key of a mesh.
+//
+//nolint:revive // it is named as its siblings are: NodeKey, RouterKey
 func MeshKey(name string) Key { return Key{Kind: KindMesh, Mesh: name, Name: name} }
 
 // NodeKey is the key of a virtual node.

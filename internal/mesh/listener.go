@@ -119,8 +119,9 @@ func (li *Listener) httpTimeout() *HTTPTimeout {
 		return li.Timeout.HTTP2
 	case ProtocolGRPC:
 		return li.Timeout.GRPC
+	default:
+		return nil
 	}
-	return nil
 }
 
 // tcpIdle is the listener's limit for connections on which nothing moves, nil for none and for other protocols than tcp.

@@ -12,6 +12,8 @@ type Mesh struct {
 }
 
 // MeshSpec is the part of a mesh that its owner decides. Source: App Mesh API, MeshSpec.
+//
+//nolint:revive // the API calls it so
 type MeshSpec struct {
 	// EgressFilter says what happens to traffic for destinations outside the mesh; nil is DROP_ALL.
 	EgressFilter *EgressFilter `json:"egressFilter,omitempty"`
@@ -34,6 +36,8 @@ const (
 )
 
 // MeshServiceDiscovery is the mesh-wide part of service discovery.
+//
+//nolint:revive // the API calls it so
 type MeshServiceDiscovery struct {
 	IPPreference IPPreference `json:"ipPreference,omitempty"`
 }

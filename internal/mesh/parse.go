@@ -82,8 +82,9 @@ func newObject(kind Kind) (Object, any) {
 	case KindGatewayRoute:
 		o := new(GatewayRoute)
 		return o, &o.Spec
+	default:
+		return nil, nil
 	}
-	return nil, nil
 }
 
 func assign(o Object, m Meta, parent string) {
@@ -122,8 +123,9 @@ func (d *Description) names(kind Kind) (own, parent string) {
 		return d.VirtualGatewayName, ""
 	case KindGatewayRoute:
 		return d.GatewayRouteName, d.VirtualGatewayName
+	default:
+		return "", ""
 	}
-	return "", ""
 }
 
 // strayName is a name that objects of kind do not have, or "".
@@ -180,8 +182,9 @@ func jsonType(t reflect.Type) string {
 		return "an object"
 	case reflect.Float64:
 		return "a number"
+	default:
+		return "a whole number that fits " + t.Kind().String()
 	}
-	return "a whole number that fits " + t.Kind().String()
 }
 
 // unknownFields are the members of value that shape does not have, each as an error with its path.

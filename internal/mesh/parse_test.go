@@ -64,6 +64,7 @@ func (r request) object() (mesh.Object, error) {
 		body["virtualGatewayName"] = "x"
 	case mesh.KindGatewayRoute:
 		body["virtualGatewayName"], body["gatewayRouteName"] = "x", "x"
+	default:
 	}
 	text, err := json.Marshal(body)
 	if err != nil {

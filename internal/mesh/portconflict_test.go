@@ -20,35 +20,43 @@ func TestBackendsOfOnePort(t *testing.T) {
 	}{
 		"HTTP services share a port": {
 			base.with(aNode("a", "http/80"), aNode("b", "grpc/80")),
-			[]string{"a.prod:80 a.prod -> a:80=100", "b.prod:80 b.prod -> b:80=100"}, nil,
+			[]string{"a.prod:80 a.prod -> a:80=100", "b.prod:80 b.prod -> b:80=100"},
+			nil,
 		},
 		"TCP services with addresses of their own share a port": {
 			base.with(aNode("a", "tcp/80"), aNode("b", "tcp/80"), aKubernetesService("a", "10.0.0.1", 80), aKubernetesService("b", "10.0.0.2", 80)),
-			[]string{"a.prod:80 a.prod -> a:80=100", "b.prod:80 b.prod -> b:80=100"}, nil,
+			[]string{"a.prod:80 a.prod -> a:80=100", "b.prod:80 b.prod -> b:80=100"},
+			nil,
 		},
 		"a TCP service without an address gets the rest of a port": {
 			base.with(aNode("a", "tcp/80"), aNode("b", "tcp/80"), aKubernetesService("b", "10.0.0.2", 80)),
-			[]string{"a.prod:80 a.prod -> a:80=100", "b.prod:80 b.prod -> b:80=100"}, nil,
+			[]string{"a.prod:80 a.prod -> a:80=100", "b.prod:80 b.prod -> b:80=100"},
+			nil,
 		},
 		"two TCP services without addresses stay, with a finding against the second": {
 			base.with(aNode("a", "tcp/80"), aNode("b", "tcp/80")),
-			[]string{"a.prod:80 a.prod -> a:80=100", "b.prod:80 b.prod -> b:80=100"}, []string{"warning PortConflict VirtualNode/c" + field},
+			[]string{"a.prod:80 a.prod -> a:80=100", "b.prod:80 b.prod -> b:80=100"},
+			[]string{"warning PortConflict VirtualNode/c" + field},
 		},
 		"two TCP services of one address stay, with a finding against the second": {
 			base.with(aNode("a", "tcp/80"), aNode("b", "tcp/80"), aKubernetesService("a", "10.0.0.1", 80), aKubernetesService("b", "10.0.0.1", 80)),
-			[]string{"a.prod:80 a.prod -> a:80=100", "b.prod:80 b.prod -> b:80=100"}, []string{"warning PortConflict VirtualNode/c" + field},
+			[]string{"a.prod:80 a.prod -> a:80=100", "b.prod:80 b.prod -> b:80=100"},
+			[]string{"warning PortConflict VirtualNode/c" + field},
 		},
 		"TCP with an address of its own and HTTP share a port": {
 			base.with(aNode("a", "http/80"), aNode("b", "tcp/80"), aKubernetesService("b", "10.0.0.2", 80)),
-			[]string{"a.prod:80 a.prod -> a:80=100", "b.prod:80 b.prod -> b:80=100"}, nil,
+			[]string{"a.prod:80 a.prod -> a:80=100", "b.prod:80 b.prod -> b:80=100"},
+			nil,
 		},
 		"TCP that would take HTTP's connections is left out": {
 			base.with(aNode("a", "http/80"), aNode("b", "tcp/80", "tcp/81")),
-			[]string{"a.prod:80 a.prod -> a:80=100", "b.prod:81 b.prod -> b:81=100"}, []string{"error PortConflict VirtualNode/c" + field},
+			[]string{"a.prod:80 a.prod -> a:80=100", "b.prod:81 b.prod -> b:81=100"},
+			[]string{"error PortConflict VirtualNode/c" + field},
 		},
 		"TCP with HTTP's own address is left out": {
 			base.with(aNode("a", "http/80"), aNode("b", "tcp/80"), aKubernetesService("a", "10.0.0.1", 80), aKubernetesService("b", "10.0.0.1", 80)),
-			[]string{"a.prod:80 a.prod -> a:80=100"}, []string{"error PortConflict VirtualNode/c" + field},
+			[]string{"a.prod:80 a.prod -> a:80=100"},
+			[]string{"error PortConflict VirtualNode/c" + field},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -101,11 +101,13 @@ func TestRoutes(t *testing.T) {
 	}{
 		"a target with one listener needs no port": {
 			withRoute(http80, httpRoute("r", "x", "/", "a=1", "b=1")),
-			[]string{"s:80 x -> a:8080=1 b:8081=1"}, nil,
+			[]string{"s:80 x -> a:8080=1 b:8081=1"},
+			nil,
 		},
 		"a target that does not exist is left out, and the rest goes on": {
 			withRoute(http80, httpRoute("r", "x", "/", "gone=50", "b=50")),
-			[]string{"s:80 x -> b:8081=50"}, []string{"error RefNotFound " + target + ".virtualNode"},
+			[]string{"s:80 x -> b:8081=50"},
+			[]string{"error RefNotFound " + target + ".virtualNode"},
 		},
 		"a route whose targets are all missing stays and answers nothing": {
 			withRoute(http80, httpRoute("r", "x", "/", "gone=50")),
@@ -114,47 +116,58 @@ func TestRoutes(t *testing.T) {
 		},
 		"weights that are all zero stay, and answer nothing": {
 			withRoute(http80, httpRoute("r", "x", "/", "a=0", "b=0")),
-			[]string{"s:80 x -> a:8080=0 b:8081=0"}, []string{"warning NoTraffic VirtualRouter/r spec.routes[0].httpRoute.action.weightedTargets"},
+			[]string{"s:80 x -> a:8080=0 b:8081=0"},
+			[]string{"warning NoTraffic VirtualRouter/r spec.routes[0].httpRoute.action.weightedTargets"},
 		},
 		"a negative weight leaves its target out": {
 			withRoute(http80, httpRoute("r", "x", "/", "a=-1", "b=1")),
-			[]string{"s:80 x -> b:8081=1"}, []string{"error Invalid " + target + ".weight"},
+			[]string{"s:80 x -> b:8081=1"},
+			[]string{"error Invalid " + target + ".weight"},
 		},
 		"a target's port picks its listener": {
 			withRoute(http80, httpRoute("r", "x", "/", "two:8090=1")),
-			[]string{"s:80 x -> two:8090=1"}, nil,
+			[]string{"s:80 x -> two:8090=1"},
+			nil,
 		},
 		"a target's port without a listener leaves the target out": {
 			withRoute(http80, httpRoute("r", "x", "/", "two:1=1", "a=1")),
-			[]string{"s:80 x -> a:8080=1"}, []string{"error RefNotFound " + target + ".port"},
+			[]string{"s:80 x -> a:8080=1"},
+			[]string{"error RefNotFound " + target + ".port"},
 		},
 		"a target of two listeners without a port takes the router's port": {
 			withRoute([]string{"http/8090"}, httpRoute("r", "x", "/", "two=1")),
-			[]string{"s:8090 x -> two:8090=1"}, []string{"warning RefAmbiguous " + target + ".port"},
+			[]string{"s:8090 x -> two:8090=1"},
+			[]string{"warning RefAmbiguous " + target + ".port"},
 		},
 		"a target of two listeners without a port, neither the router's, takes the first": {
 			withRoute(http80, httpRoute("r", "x", "/", "two=1")),
-			[]string{"s:80 x -> two:8080=1"}, []string{"warning RefAmbiguous " + target + ".port"},
+			[]string{"s:80 x -> two:8080=1"},
+			[]string{"warning RefAmbiguous " + target + ".port"},
 		},
 		"a target without listeners is left out": {
 			withRoute(http80, httpRoute("r", "x", "/", "none=1", "a=1")),
-			[]string{"s:80 x -> a:8080=1"}, []string{"error RefNotFound " + target + ".virtualNode"},
+			[]string{"s:80 x -> a:8080=1"},
+			[]string{"error RefNotFound " + target + ".virtualNode"},
 		},
 		"a target for tcp cannot take http": {
 			withRoute(http80, httpRoute("r", "x", "/", "tcp=1", "a=1")),
-			[]string{"s:80 x -> a:8080=1"}, []string{"error ProtocolMismatch " + target},
+			[]string{"s:80 x -> a:8080=1"},
+			[]string{"error ProtocolMismatch " + target},
 		},
 		"a target for http2 takes http, with a warning": {
 			withRoute(http80, httpRoute("r", "x", "/", "a=1")).with(aNode("a", "http2/8080")),
-			[]string{"s:80 x -> a:8080=1"}, []string{"warning ProtocolMismatch " + target},
+			[]string{"s:80 x -> a:8080=1"},
+			[]string{"warning ProtocolMismatch " + target},
 		},
 		"a route of another protocol than its listener's is left out": {
 			withRoute(http80, tcpRoute("r", "x", "tcp=1")),
-			[]string{"s:80 -"}, []string{"error ProtocolMismatch VirtualRouter/r spec.routes[0].tcpRoute", "warning NoTraffic VirtualRouter/r spec.listeners"},
+			[]string{"s:80 -"},
+			[]string{"error ProtocolMismatch VirtualRouter/r spec.routes[0].tcpRoute", "warning NoTraffic VirtualRouter/r spec.listeners"},
 		},
 		"a route's port picks the router's listener": {
 			withRoute([]string{"http/80", "http/81"}, withPort(httpRoute("r", "x", "/", "a=1"), 81), withPort(httpRoute("r", "y", "/", "b=1"), 80)),
-			[]string{"s:80 y -> b:8081=1", "s:81 x -> a:8080=1"}, nil,
+			[]string{"s:80 y -> b:8081=1", "s:81 x -> a:8080=1"},
+			nil,
 		},
 		"a route without a port serves the first of several listeners": {
 			withRoute([]string{"http/81", "http/80"}, httpRoute("r", "x", "/", "a=1")),
@@ -163,11 +176,13 @@ func TestRoutes(t *testing.T) {
 		},
 		"a route for a port that the router lacks is left out": {
 			withRoute(http80, withPort(httpRoute("r", "x", "/", "a=1"), 81), httpRoute("r", "y", "/", "a=1")),
-			[]string{"s:80 y -> a:8080=1"}, []string{"error RefNotFound VirtualRouter/r spec.routes[0].httpRoute.match.port"},
+			[]string{"s:80 y -> a:8080=1"},
+			[]string{"error RefNotFound VirtualRouter/r spec.routes[0].httpRoute.match.port"},
 		},
 		"a route of no kind is left out": {
 			withRoute(http80, aRoute("r", "x", mesh.RouteSpec{})),
-			[]string{"s:80 -"}, []string{"error Invalid VirtualRouter/r spec.routes[0]", "warning NoTraffic VirtualRouter/r spec.listeners"},
+			[]string{"s:80 -"},
+			[]string{"error Invalid VirtualRouter/r spec.routes[0]", "warning NoTraffic VirtualRouter/r spec.listeners"},
 		},
 		"a route that Envoy would refuse is left out alone": {
 			withRoute(http80, httpRoute("r", "y", "/", "a=1"), aRoute("r", "x", mesh.RouteSpec{HTTPRoute: &mesh.HTTPRoute{
@@ -239,9 +254,9 @@ func TestPrecedenceOfRoutes(t *testing.T) {
 func TestPrecedenceOfGRPCRoutes(t *testing.T) {
 	t.Parallel()
 	m := withRoute([]string{"grpc/80"},
-		grpcRoute("r", "any", mesh.GRPCRouteMatch{}, "g=1"), grpcRoute("r", "service", mesh.GRPCRouteMatch{ServiceName: "a.B"}, "g=1"),
-		grpcRoute("r", "method", mesh.GRPCRouteMatch{ServiceName: "a.B", MethodName: "C"}, "g=1"),
-		grpcRoute("r", "tagged", mesh.GRPCRouteMatch{ServiceName: "a.B", Metadata: []mesh.HeaderMatch{{Name: "h"}}}, "g=1"),
+		grpcRoute("any", mesh.GRPCRouteMatch{}, "g=1"), grpcRoute("service", mesh.GRPCRouteMatch{ServiceName: "a.B"}, "g=1"),
+		grpcRoute("method", mesh.GRPCRouteMatch{ServiceName: "a.B", MethodName: "C"}, "g=1"),
+		grpcRoute("tagged", mesh.GRPCRouteMatch{ServiceName: "a.B", Metadata: []mesh.HeaderMatch{{Name: "h"}}}, "g=1"),
 	).with(aNode("g", "grpc/1"))
 	v, findings := m.view(t, "c")
 	wantFindings(t, findings)
@@ -267,51 +282,63 @@ func TestServices(t *testing.T) {
 	}{
 		"a missing service is left out, and the rest goes on": {
 			newModel(aMesh(), aClient("c", "gone", "s"), aService("s", byNode("a")), aNode("a", "http/80")),
-			[]string{"s:80 s -> a:80=100"}, []string{"error RefNotFound " + backend + ".virtualServiceName"},
+			[]string{"s:80 s -> a:80=100"},
+			[]string{"error RefNotFound " + backend + ".virtualServiceName"},
 		},
 		"a service without a provider answers nothing": {
 			newModel(aMesh(), aClient("c", "s"), aService("s", nil)),
-			nil, []string{"warning NoTraffic VirtualService/s spec.provider"},
+			nil,
+			[]string{"warning NoTraffic VirtualService/s spec.provider"},
 		},
 		"a service with two providers answers nothing": {
 			newModel(aMesh(), aClient("c", "s"), aNode("a", "http/80"), aService("s", &mesh.VirtualServiceProvider{VirtualNode: byNode("a").VirtualNode, VirtualRouter: byRouter("r").VirtualRouter})),
-			nil, []string{"error Invalid VirtualService/s spec.provider"},
+			nil,
+			[]string{"error Invalid VirtualService/s spec.provider"},
 		},
 		"a missing node as provider": {
 			newModel(aMesh(), aClient("c", "s"), aService("s", byNode("gone"))),
-			nil, []string{"error RefNotFound VirtualService/s spec.provider.virtualNode.virtualNodeName"},
+			nil,
+			[]string{"error RefNotFound VirtualService/s spec.provider.virtualNode.virtualNodeName"},
 		},
 		"a node without listeners as provider": {
 			newModel(aMesh(), aClient("c", "s"), aService("s", byNode("a")), aNode("a")),
-			nil, []string{"error RefNotFound VirtualService/s spec.provider.virtualNode.virtualNodeName"},
+			nil,
+			[]string{"error RefNotFound VirtualService/s spec.provider.virtualNode.virtualNodeName"},
 		},
 		"a missing router as provider": {
 			newModel(aMesh(), aClient("c", "s"), aService("s", byRouter("gone"))),
-			nil, []string{"error RefNotFound VirtualService/s spec.provider.virtualRouter.virtualRouterName"},
+			nil,
+			[]string{"error RefNotFound VirtualService/s spec.provider.virtualRouter.virtualRouterName"},
 		},
 		"a router without routes has ports on which nothing answers": {
 			newModel(aMesh(), aClient("c", "s"), aService("s", byRouter("r")), aRouter("r", "http/80")),
-			[]string{"s:80 -"}, []string{"warning NoTraffic VirtualRouter/r spec.listeners"},
+			[]string{"s:80 -"},
+			[]string{"warning NoTraffic VirtualRouter/r spec.listeners"},
 		},
 		"two services share a router": {
 			newModel(aMesh(), aClient("c", "s", "t"), aService("s", byRouter("r")), aService("t", byRouter("r")), aRouter("r", "http/80"), httpRoute("r", "x", "/", "a=1"), aNode("a", "http/80")),
-			[]string{"s:80 x -> a:80=1", "t:80 x -> a:80=1"}, nil,
+			[]string{"s:80 x -> a:80=1", "t:80 x -> a:80=1"},
+			nil,
 		},
 		"a node as provider answers on all its ports": {
 			newModel(aMesh(), aClient("c", "s"), aService("s", byNode("a")), aNode("a", "http/81", "tcp/80", "grpc/82")),
-			[]string{"s:80 s -> a:80=100", "s:81 s -> a:81=100", "s:82 s -> a:82=100"}, nil,
+			[]string{"s:80 s -> a:80=100", "s:81 s -> a:81=100", "s:82 s -> a:82=100"},
+			nil,
 		},
 		"nodes that are each other's backends are normal": {
 			newModel(aMesh(), aService("s", byNode("a")), aService("u", byNode("c")), backendOf(aNode("c", "http/80"), "s"), backendOf(aNode("a", "http/81"), "u")),
-			[]string{"s:81 s -> a:81=100"}, nil,
+			[]string{"s:81 s -> a:81=100"},
+			nil,
 		},
 		"a backend that names nothing is left out": {
 			newModel(aMesh(), aClient("c", "", "s"), aService("s", byNode("a")), aNode("a", "http/80")),
-			[]string{"s:80 s -> a:80=100"}, []string{"error Invalid " + backend},
+			[]string{"s:80 s -> a:80=100"},
+			[]string{"error Invalid " + backend},
 		},
 		"a backend named twice is there once": {
 			newModel(aMesh(), aClient("c", "s", "s"), aService("s", byNode("a")), aNode("a", "http/80")),
-			[]string{"s:80 s -> a:80=100"}, []string{"warning Duplicate VirtualNode/c spec.backends[1].virtualService.virtualServiceName"},
+			[]string{"s:80 s -> a:80=100"},
+			[]string{"warning Duplicate VirtualNode/c spec.backends[1].virtualService.virtualServiceName"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
