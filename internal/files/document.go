@@ -177,8 +177,8 @@ func (p *parser) object(out *parsed, name string, node *yaml.Node) {
 
 // stranger is an object of a kind that means nothing to the mesh.
 func (p *parser) stranger(out *parsed, source mesh.Source) {
-	out.skip(source.Kind)
 	if !strings.HasPrefix(source.APIVersion, groupMesh) {
+		out.skip(source.Kind)
 		return
 	}
 	x := fault{
@@ -292,6 +292,9 @@ func (f *filler) checkName(node *yaml.Node, object metav1.Object) {
 
 func (p *parsed) add(file string, source mesh.Source, x fault) {
 	source.File, source.Line = file, x.line
+	if source.Kind == "" {
+		source.Kind, source.Name = kindFile, file
+	}
 	p.findings = append(p.findings, mesh.Finding{
 		Severity: x.severity,
 		Reason:   x.reason,

@@ -254,7 +254,7 @@ func (f *filler) twice(key *yaml.Node, first int) {
 		field:    f.field(),
 		value:    key.Value,
 		line:     key.Line,
-		message:  fmt.Sprintf("%s is given twice, %d lines apart", f.field(), key.Line-first),
+		message:  fmt.Sprintf("%s is given twice, first in line %d", f.field(), first),
 		mend:     "remove one of the two",
 	})
 	f.pop()
