@@ -32,14 +32,11 @@ func (st *stream) handleDelta(req *discoveryv3.DeltaDiscoveryRequest) error {
 func (st *stream) takeDelta(k kind, req *discoveryv3.DeltaDiscoveryRequest, news *tidings) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	sub := st.subs[k]
-	first := sub == nil
+	sub, first := st.subscription(k)
 	if first {
-		sub = newSubscription()
-		st.subs[k] = sub
 		sub.wildcard = k.whole() && len(req.GetResourceNamesSubscribe()) == 0
 	}
-	answered := !first && st.answered(k, sub, req.GetResponseNonce(), req.GetErrorDetail().GetMessage(), req.GetErrorDetail() != nil, news)
+	answered := st.answered(k, sub, req.GetResponseNonce(), req.GetErrorDetail().GetMessage(), req.GetErrorDetail() != nil, news)
 	talks := len(req.GetResourceNamesSubscribe())+len(req.GetResourceNamesUnsubscribe()) > 0
 	if (!answered || talks) && !st.bucket.take(st.srv.clock.Now()) {
 		return flood("more than %g requests a second", st.srv.limits.Requests)
@@ -74,7 +71,7 @@ func (st *stream) unsubscribe(k kind, sub *subscription, names []string) {
 	for _, name := range names {
 		if name != everything {
 			delete(sub.names, name)
-			sub.drop(name)
+			sub.renounce(name)
 			if sub.wildcard {
 				sub.touch(name, force) // the wildcard still covers it, so its state must be told
 			}
@@ -83,12 +80,7 @@ func (st *stream) unsubscribe(k kind, sub *subscription, names []string) {
 		sub.wildcard = false
 		for n := range sub.sent {
 			if !sub.wants(n) {
-				sub.drop(n)
-			}
-		}
-		for n := range sub.dirty {
-			if !sub.wants(n) {
-				delete(sub.dirty, n)
+				sub.renounce(n)
 			}
 		}
 	}
@@ -109,6 +101,7 @@ func (st *stream) begin(k kind, sub *subscription, initial map[string]string, ne
 			sub.touch(name, look)
 		}
 	}
+	st.returning = st.returning || len(initial) > 0
 	for name, version := range initial {
 		if !sub.wants(name) {
 			continue
@@ -125,15 +118,22 @@ func (st *stream) begin(k kind, sub *subscription, initial map[string]string, ne
 		st.removals = st.srv.clock.Now().Add(st.srv.limits.Removal)
 	}
 	if k == endpoints {
-		st.settleDebts(sub)
+		st.settleDebts(sub, st.serving())
 	}
 }
 
-// settleDebts sees to it that the endpoints of clusters which were sent already follow, whatever version of them the client has.
-func (st *stream) settleDebts(sub *subscription) {
+// serving says that the client may use a new cluster at once: it came back with configuration, or is past its first clusters and asks for more. One that
+// starts asks for the endpoints of its clusters in its own time, and for listeners only then.
+func (st *stream) serving() bool {
+	return st.returning || st.subs[listeners] != nil || st.subs[routes] != nil
+}
+
+// settleDebts sees to it that the endpoints of clusters which were sent already follow, whatever version of them the client has; with all, also those
+// that it has not subscribed to yet.
+func (st *stream) settleDebts(sub *subscription, all bool) {
 	for name := range st.owed {
-		if sub.wants(name) {
-			sub.touch(name, force)
+		if all || sub.wants(name) {
+			sub.touch(name, force|push)
 		}
 	}
 	st.owed = nil

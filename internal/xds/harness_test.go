@@ -80,25 +80,27 @@ func (w *world) dial() discoveryv3.AggregatedDiscoveryServiceClient {
 // until moves the clock second by second until the condition holds, and says what was awaited if it never does.
 func (w *world) until(what string, condition func() bool) {
 	w.t.Helper()
-	deadline := time.Now().Add(patience)
+	late := time.After(patience)
 	for !condition() {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("never came: %s", what)
-		}
 		w.clock.Advance(time.Second)
-		time.Sleep(time.Millisecond)
+		select {
+		case <-late:
+			w.t.Fatalf("never came: %s", what)
+		case <-time.After(time.Millisecond):
+		}
 	}
 }
 
 // eventually waits, with the clock standing still.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	late := time.After(patience)
 	for !condition() {
-		if time.Now().After(deadline) {
+		select {
+		case <-late:
 			t.Fatalf("never came: %s", what)
+		case <-time.After(time.Millisecond):
 		}
-		time.Sleep(time.Millisecond)
 	}
 }
 

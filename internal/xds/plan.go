@@ -71,16 +71,32 @@ func (p *plan) additions(k kind) bool {
 		return len(sub.dirty) == 0
 	}
 	p.prune(k, sub)
-	var add []*Resource
-	var gone []string
-	held := false
+	add, gone, held := p.sift(k, sub)
+	if k == clusters {
+		gone = nil // they stay dirty until lastly
+	}
+	if held && sub.answer {
+		return true // the first answer is to be complete, since the client starts to serve on it
+	}
+	if len(add) == 0 && len(gone) == 0 && !sub.answer {
+		return true
+	}
+	if p.st.proxy.Delta {
+		p.chunks(k, sub, add, gone)
+	} else {
+		p.whole(k, sub, k == clusters)
+	}
+	return true
+}
+
+// sift goes through the dirty names: which are to be sent, which are gone, and whether some listener is held.
+func (p *plan) sift(k kind, sub *subscription) (add []*Resource, gone []string, held bool) {
 	for _, name := range sub.sorted() {
-		m := sub.dirty[name]
 		want := p.pick(k, sub, name)
 		switch {
 		case want == nil && p.mustTell(sub, name):
 			gone = append(gone, name)
-		case want == nil || m&force == 0 && sub.has(want):
+		case p.idle(sub, want, name):
 			delete(sub.dirty, name)
 		case k == listeners && p.held(sub, want):
 			held = true
@@ -88,18 +104,12 @@ func (p *plan) additions(k kind) bool {
 			add = append(add, want)
 		}
 	}
-	if k == clusters {
-		gone = nil // they stay dirty until lastly
-	}
-	switch {
-	case held && sub.answer: // the first answer is complete, since the client starts to serve on it
-	case len(add) == 0 && len(gone) == 0 && !sub.answer:
-	case p.st.proxy.Delta:
-		p.chunks(k, sub, add, gone)
-	default:
-		p.whole(k, sub, k == clusters)
-	}
-	return true
+	return add, gone, held
+}
+
+// idle says that a dirty name needs no response: the client has what it shall have.
+func (p *plan) idle(sub *subscription, want *Resource, name string) bool {
+	return want == nil || sub.dirty[name]&force == 0 && sub.has(want)
 }
 
 // mustTell says that the client must learn that something does not exist.
@@ -183,17 +193,21 @@ func (p *plan) sent(k kind, sub *subscription, r *Resource) {
 func (p *plan) endpoints() bool {
 	sub := p.st.subs[endpoints]
 	if sub == nil {
-		return true
+		if len(p.st.owed) == 0 || p.st.subs[listeners] == nil && p.st.subs[routes] == nil {
+			return true
+		}
+		sub = newSubscription() // before the client asks: it had no cluster that needs endpoints until now
+		p.st.subs[endpoints] = sub
+		p.st.settleDebts(sub, true)
 	}
 	var none []string
 	for _, name := range sub.sorted() {
-		m := sub.dirty[name]
 		want := p.pick(endpoints, sub, name)
 		switch {
 		case want == nil && sub.wants(name):
 			none = append(none, name)
 			continue
-		case want == nil || m&force == 0 && sub.has(want):
+		case p.idle(sub, want, name):
 			delete(sub.dirty, name)
 			continue
 		case p.full(sub):
@@ -240,7 +254,7 @@ func (p *plan) routes() bool {
 		want := p.pick(routes, sub, name)
 		switch {
 		case want == nil && p.mustTell(sub, name): // it stays dirty until lastly
-		case want == nil || sub.dirty[name]&force == 0 && sub.has(want):
+		case p.idle(sub, want, name):
 			delete(sub.dirty, name)
 		case p.full(sub):
 			return false

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Tulle Authors
 
+// Package xds delivers resources to connected proxies over the aggregated discovery service, delta and state-of-the-world: it knows versions,
+// order, acknowledgements and limits, and nothing of meshes. The plane feeds it, and the command line wires it.
 package xds
 
 import (

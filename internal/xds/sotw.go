@@ -31,15 +31,12 @@ func (st *stream) handleSotW(req *discoveryv3.DiscoveryRequest) error {
 func (st *stream) takeSotW(k kind, req *discoveryv3.DiscoveryRequest, news *tidings) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	sub := st.subs[k]
-	first := sub == nil
+	sub, first := st.subscription(k)
 	if first {
-		sub = newSubscription()
-		st.subs[k] = sub
 		sub.legacy = k.whole()
 	}
 	nonce := req.GetResponseNonce()
-	answered := !first && st.answered(k, sub, nonce, req.GetErrorDetail().GetMessage(), req.GetErrorDetail() != nil, news)
+	answered := st.answered(k, sub, nonce, req.GetErrorDetail().GetMessage(), req.GetErrorDetail() != nil, news)
 	if !answered && !st.bucket.take(st.srv.clock.Now()) {
 		return flood("more than %g requests a second", st.srv.limits.Requests)
 	}
@@ -78,15 +75,16 @@ func (st *stream) rename(k kind, sub *subscription, names []string) {
 	sub.names = next
 	for name := range sub.sent {
 		if !sub.wants(name) {
-			sub.drop(name)
+			sub.renounce(name)
 		}
 	}
 }
 
 // beginSotW is the rest of the first request of a type. A client that comes back with the whole set that it shall have gets nothing.
 func (st *stream) beginSotW(k kind, sub *subscription, version string, news *tidings) {
+	st.returning = st.returning || version != ""
 	if k == endpoints {
-		st.settleDebts(sub)
+		st.settleDebts(sub, st.serving())
 	}
 	if !k.whole() {
 		return

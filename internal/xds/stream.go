@@ -39,6 +39,7 @@ type stream struct {
 	closed    bool
 	flushing  bool
 	serial    uint64
+	returning bool                // the client brought configuration from an earlier stream
 	sendStart time.Time           // zero while nothing is being handed to the transport
 	owed      map[string]struct{} // endpoints of clusters that were sent before the client asked for any endpoints
 	warming   map[string]uint64   // clusters new to the client that warm, and the response that brought them
@@ -192,6 +193,18 @@ func userAgent(n *corev3.Node) string {
 		return n.GetUserAgentName()
 	}
 	return n.GetUserAgentName() + " " + version
+}
+
+// subscription returns the state of a type, and whether this is the client's first request for it. The lock is held.
+func (st *stream) subscription(k kind) (sub *subscription, first bool) {
+	sub = st.subs[k]
+	if sub == nil {
+		sub = newSubscription()
+		st.subs[k] = sub
+	}
+	first = !sub.asked
+	sub.asked = true
+	return sub, first
 }
 
 // update tells the stream that the group's state changed.

@@ -39,6 +39,7 @@ type response struct {
 
 // subscription is one type on one stream. It is guarded by the stream's lock.
 type subscription struct {
+	asked    bool // the client has sent a request of the type
 	wildcard bool
 	legacy   bool // state of the world: no name was ever asked for
 	names    map[string]struct{}
@@ -68,7 +69,16 @@ func (u *subscription) wants(name string) bool {
 
 func (u *subscription) touch(name string, m mark) { u.dirty[name] |= m }
 
-// drop forgets what the client said it no longer wants.
+// renounce forgets what the client no longer asks for. Endpoints that are to be pushed still are: the client speaks of an earlier cluster of this name.
+func (u *subscription) renounce(name string) {
+	owed := u.dirty[name] & push
+	u.drop(name)
+	if owed != 0 {
+		u.dirty[name] = force | push
+	}
+}
+
+// drop forgets all about a name.
 func (u *subscription) drop(name string) {
 	delete(u.sent, name)
 	delete(u.refused, name)
