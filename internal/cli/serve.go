@@ -69,7 +69,15 @@ func serve(ctx context.Context, env Env, o serveOptions) error {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return cp.serveXDS(ctx, func(s *grpc.Server) error { return s.Serve(xdsListener) }) })
+	g.Go(func() error {
+		// Proxies that come before the first read of the input has ended wait for it: to tell them that their node does not exist would be wrong.
+		select {
+		case <-cp.first:
+			return cp.serveXDS(ctx, func(s *grpc.Server) error { return s.Serve(xdsListener) })
+		case <-ctx.Done():
+			return xdsListener.Close()
+		}
+	})
 	if o.http != "" {
 		httpListener, err := listen(ctx, "http", o.http, false)
 		if err != nil {
@@ -97,13 +105,15 @@ type controlPlane struct {
 	xds      *xds.Server
 	registry *prometheus.Registry
 	synced   atomic.Bool
+	// first is closed with the first change of synced.
+	first chan struct{}
 }
 
 func newControlPlane(env Env, opts mesh.Options, logger *slog.Logger) *controlPlane {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m := metrics.New(registry)
-	cp := &controlPlane{logger: logger, store: store.New(opts), registry: registry}
+	cp := &controlPlane{logger: logger, store: store.New(opts), registry: registry, first: make(chan struct{})}
 	cp.plane = plane.New(plane.Options{Store: cp.store, Logger: logger, Now: env.Clock.Now, Recorder: m})
 	cp.xds = xds.New(xds.Options{Director: cp.plane, Clock: env.Clock, Recorder: m, Logger: logger})
 	cp.plane.Deliver(cp.xds)
@@ -119,6 +129,7 @@ func (cp *controlPlane) apply(ctx context.Context, changes mesh.Changes) {
 		}
 	}
 	if cp.synced.CompareAndSwap(false, true) {
+		close(cp.first)
 		cp.logger.Info("synced", "objects", cp.store.Snapshot().Len(), "findings", len(cp.store.Findings()))
 	}
 }

@@ -26,6 +26,8 @@ func (p *Plane) Join(_ context.Context, proxy xds.Proxy) (string, error) {
 	profile := profileOf(proxy)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	// What changed since the last step is in its next one too, but a proxy must not hear of a node that was just made that it does not exist.
+	p.now = p.opts.Store.Snapshot()
 	name := groupName(key, profile)
 	g := p.groups[name]
 	if g == nil {
