@@ -42,6 +42,8 @@ func TestHostnamesThatNameAServiceOfTheClusterAreEndpoints(t *testing.T) {
 		"other.prod.svc.cluster.local":     {mesh.DiscoveryEndpoints, []string{missing}},
 		"pod-0.api.prod.svc":               {mesh.DiscoveryLogicalDNS, nil},
 		"p.api.prod.svc.cluster.local":     {mesh.DiscoveryLogicalDNS, nil},
+		"api.svc":                          {mesh.DiscoveryLogicalDNS, nil},
+		"x.api.prod.svc":                   {mesh.DiscoveryLogicalDNS, nil},
 		"api.svc.cluster.local":            {mesh.DiscoveryLogicalDNS, nil},
 		"api.prod.svc.elsewhere.local":     {mesh.DiscoveryLogicalDNS, nil},
 		"alias.prod.svc.cluster.local":     {mesh.DiscoveryLogicalDNS, nil},

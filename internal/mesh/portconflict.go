@@ -10,6 +10,10 @@ import (
 	"strconv"
 )
 
+// ServerNamePort is the one port on which the name that a client asks for in a TLS handshake (SNI) tells connections apart. Elsewhere nobody waits for a handshake, since a server
+// that speaks first would stall.
+const ServerNamePort = 443
+
 // claim is a port of a backend.
 type claim struct {
 	service   string
@@ -18,7 +22,7 @@ type claim struct {
 }
 
 // portConflicts finds backends of one port that cannot be told apart. HTTP is told apart by host name, TCP by address and, where a client sends one, by SNI. Two services for TCP
-// stay both: the first by name gets what SNI does not decide. TCP that would take HTTP's connections is left out.
+// stay both: the first by name gets what SNI does not decide. TCP stays beside HTTP too, without the connections that are HTTP's, unless it would take them by their address.
 func (b *builder) portConflicts(n *VirtualNode, backends []backend, v *View) {
 	if !slices.ContainsFunc(v.Services, ServiceView.hasTCP) {
 		return
@@ -64,9 +68,13 @@ func (b *builder) tcpConflict(n *VirtualNode, backends []backend, port int32, mi
 		}
 		if other.protocol != ProtocolTCP {
 			f.Severity = SeverityError
-			f.Message = fmt.Sprintf("virtual service %q is left out for virtual node %q: it takes all connections to port %s, on which %q speaks %s", mine.service, n.Name, portText(port), other.service, other.protocol)
+			if port == ServerNamePort {
+				f.Severity = SeverityWarning
+			}
+			f.Message = fmt.Sprintf("virtual node %q cannot tell TCP connections to port %s for %q from those for %q, which speaks %s and gets all that do not name their host in a TLS handshake on port %d",
+				n.Name, portText(port), mine.service, other.service, other.protocol, ServerNamePort)
 			b.report(f)
-			return true
+			return len(mine.addresses) > 0
 		}
 		if other.service < mine.service {
 			f.Severity = SeverityWarning

@@ -48,10 +48,20 @@ func TestBackendsOfOnePort(t *testing.T) {
 			[]string{"a.prod:80 a.prod -> a:80=100", "b.prod:80 b.prod -> b:80=100"},
 			nil,
 		},
-		"TCP that would take HTTP's connections is left out": {
+		"TCP without an address beside HTTP is an error, and HTTP gets the connections": {
 			base.with(aNode("a", "http/80"), aNode("b", "tcp/80", "tcp/81")),
-			[]string{"a.prod:80 a.prod -> a:80=100", "b.prod:81 b.prod -> b:81=100"},
+			[]string{"a.prod:80 a.prod -> a:80=100", "b.prod:80 b.prod -> b:80=100", "b.prod:81 b.prod -> b:81=100"},
 			[]string{"error PortConflict VirtualNode/c" + field},
+		},
+		"TCP without an address beside HTTP with one is an error too, since HTTP is known by host name": {
+			base.with(aNode("a", "http/80"), aNode("b", "tcp/80"), aKubernetesService("a", "10.0.0.1", 80)),
+			[]string{"a.prod:80 a.prod -> a:80=100", "b.prod:80 b.prod -> b:80=100"},
+			[]string{"error PortConflict VirtualNode/c" + field},
+		},
+		"TCP without an address beside HTTP on port 443 has the connections that name it": {
+			base.with(aNode("a", "http/443"), aNode("b", "tcp/443")),
+			[]string{"a.prod:443 a.prod -> a:443=100", "b.prod:443 b.prod -> b:443=100"},
+			[]string{"warning PortConflict VirtualNode/c" + field},
 		},
 		"TCP with HTTP's own address is left out": {
 			base.with(aNode("a", "http/80"), aNode("b", "tcp/80"), aKubernetesService("a", "10.0.0.1", 80), aKubernetesService("b", "10.0.0.1", 80)),

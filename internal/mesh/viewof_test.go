@@ -403,3 +403,37 @@ func TestServicesCarryTheAddressesOfTheServiceThatTheyAreNamedAfter(t *testing.T
 		t.Errorf("a headless Service gives addresses: %v", v.Services[1].Addresses)
 	}
 }
+
+func TestWhatAViewTakesFromMeshAndNode(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		mesh   mesh.MeshSpec
+		node   mesh.IPPreference
+		egress mesh.EgressFilterType
+		family mesh.IPPreference
+	}{
+		"an empty mesh lets nothing out":                {mesh.MeshSpec{}, "", mesh.EgressDropAll, ""},
+		"DROP_ALL lets nothing out":                     {mesh.MeshSpec{EgressFilter: &mesh.EgressFilter{Type: mesh.EgressDropAll}}, "", mesh.EgressDropAll, ""},
+		"ALLOW_ALL lets all out":                        {mesh.MeshSpec{EgressFilter: &mesh.EgressFilter{Type: mesh.EgressAllowAll}}, "", mesh.EgressAllowAll, ""},
+		"a filter that nobody knows lets nothing out":   {mesh.MeshSpec{EgressFilter: &mesh.EgressFilter{Type: "ALLOW"}}, "", mesh.EgressDropAll, ""},
+		"the mesh's IP preference holds":                {mesh.MeshSpec{ServiceDiscovery: &mesh.MeshServiceDiscovery{IPPreference: mesh.IPv6Only}}, "", mesh.EgressDropAll, mesh.IPv6Only},
+		"the node's IP preference wins over the mesh's": {mesh.MeshSpec{ServiceDiscovery: &mesh.MeshServiceDiscovery{IPPreference: mesh.IPv6Only}}, mesh.IPv4Preferred, mesh.EgressDropAll, mesh.IPv4Preferred},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, n := aMesh(), aNode("n", "http/80")
+			m.Spec = c.mesh
+			n.Spec.ServiceDiscovery.DNS.IPPreference = c.node
+			n.Spec.Logging = &mesh.Logging{AccessLog: &mesh.AccessLog{File: &mesh.FileAccessLog{Path: "/dev/stdout"}}}
+			profile := mesh.Profile{IPv6: true}
+			v, _, findings := mesh.ViewOf(newModel(m, n), n.Key(), profile)
+			wantFindings(t, findings)
+			if v.Egress != c.egress || v.IPPreference != c.family {
+				t.Errorf("egress %q, family %q; want %q and %q", v.Egress, v.IPPreference, c.egress, c.family)
+			}
+			if v.Proxy != n.Key() || v.Profile != profile || v.Logging != n.Spec.Logging {
+				t.Errorf("proxy %v, profile %v, logging %v are not those given", v.Proxy, v.Profile, v.Logging)
+			}
+		})
+	}
+}
