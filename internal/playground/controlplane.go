@@ -19,7 +19,7 @@ import (
 
 // How proxies are watched while they take a change over.
 const (
-	pollEvery = 2 * time.Millisecond
+	pollEvery = 5 * time.Millisecond
 	// quiet is how long nothing must have moved before a change counts as taken over.
 	quiet         = 400 * time.Millisecond
 	settleTimeout = 60 * time.Second
@@ -148,32 +148,47 @@ func (w *world) proxies() int {
 	return n
 }
 
+// watch follows deliveries until nothing moves any more.
+type watch struct {
+	wanted   int // proxies
+	before   delivery
+	mustMove bool
+
+	last     delivery
+	lastMove time.Time
+	moved    bool
+}
+
+// see takes the delivery of one moment, and says whether all has been quiet long enough.
+func (w *watch) see(now delivery, at time.Time) (settled bool) {
+	complete := now.idle && now.proxies == w.wanted
+	if now.versions != w.last.versions || !complete || !w.last.idle {
+		w.lastMove = at
+		w.moved = w.moved || now.versions != w.before.versions
+	}
+	w.last = now
+	return complete && (w.moved || !w.mustMove) && at.Sub(w.lastMove) >= quiet
+}
+
 // settle waits until every proxy has acknowledged everything and nothing moves any more, and returns when the last
 // acknowledgement came. mustMove also waits for something to be different from before.
 func (w *world) settle(ctx context.Context, before delivery, mustMove bool) (time.Time, error) {
-	last, lastMove := before, w.clock.Now()
-	deadline := lastMove.Add(settleTimeout)
-	moved := false
+	began := w.clock.Now()
+	seen := &watch{wanted: w.proxies(), before: before, mustMove: mustMove, last: before, lastMove: began}
 	for {
 		now, err := w.versions(ctx)
 		if err != nil {
 			return time.Time{}, err
 		}
 		at := w.clock.Now()
-		complete := now.idle && now.proxies == w.proxies()
-		if now.versions != last.versions || !complete || !last.idle {
-			lastMove = at
-			moved = moved || now.versions != before.versions
-		}
-		last = now
-		switch {
+		switch settled := seen.see(now, at); {
 		case now.refused != "":
 			return time.Time{}, errors.New(now.refused)
-		case complete && (moved || !mustMove) && at.Sub(lastMove) >= quiet:
-			return lastMove, nil
-		case at.After(deadline):
+		case settled:
+			return seen.lastMove, nil
+		case at.Sub(began) > settleTimeout:
 			return time.Time{}, fmt.Errorf("the proxies did not take the change over within %s: %d of %d connected, all acknowledged: %t%s",
-				settleTimeout, now.proxies, w.proxies(), now.idle, w.plane.process.lastWords())
+				settleTimeout, now.proxies, seen.wanted, now.idle, w.plane.process.lastWords())
 		}
 		select {
 		case <-ctx.Done():

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tulle-mesh/tulle/internal/playground/scenario"
@@ -104,13 +106,10 @@ func (w *world) measure(ctx context.Context, splits []scenario.Split) error {
 	for _, s := range splits {
 		tally := report.Since(mark.Epoch, s.Target)
 		shares := map[string]int{}
-		weights := ""
-		for i, share := range s.Shares {
+		var weights []string
+		for _, share := range s.Shares {
 			shares[share.Body] = share.Weight
-			if i > 0 {
-				weights += "/"
-			}
-			weights += fmt.Sprint(share.Weight)
+			weights = append(weights, strconv.Itoa(share.Weight))
 		}
 		sigmas := s.Sigmas
 		if sigmas == 0 {
@@ -118,7 +117,7 @@ func (w *world) measure(ctx context.Context, splits []scenario.Split) error {
 		}
 		ok, found := tally.Split(shares, sigmas)
 		w.check(Check{
-			Check: s.Check, What: fmt.Sprintf("%s %s, %d requests or more, within %g sigma", s.Target, weights, s.Requests, sigmas), Found: found, OK: ok,
+			Check: s.Check, What: fmt.Sprintf("%s %s, %d requests or more, within %g sigma", s.Target, strings.Join(weights, "/"), s.Requests, sigmas), Found: found, OK: ok,
 		})
 	}
 	return nil

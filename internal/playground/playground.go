@@ -126,7 +126,7 @@ func finish(o Options, r Report) error {
 // programs are the executables that the inside needs, by the names that they have there.
 func programs(o Options) (map[string]string, error) {
 	bind := map[string]string{"playground": sandbox.Self, "tulle": o.Tulle, "tulle-agent": o.Agent, "envoy": o.Envoy}
-	if o.Tulle == "" {
+	if own, err := os.Readlink(sandbox.Self); o.Tulle == "" || (err == nil && o.Tulle == own) {
 		bind["tulle"] = sandbox.Self
 	}
 	for name, path := range bind {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -67,7 +68,7 @@ func (p *process) outcome() error {
 
 // lastWords are the last lines of the log.
 func (p *process) lastWords() string {
-	data, err := os.ReadFile(p.log)
+	data, err := fs.ReadFile(os.DirFS(filepath.Dir(p.log)), filepath.Base(p.log))
 	if err != nil || len(data) == 0 {
 		return ""
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -84,10 +85,11 @@ func newPod(d *appsv1.Deployment, template *corev1.PodTemplateSpec, hash string,
 }
 
 func withLabel(from map[string]string, key, value string) map[string]string {
-	all := map[string]string{key: value}
-	for k, v := range from {
-		all[k] = v
+	all := maps.Clone(from)
+	if all == nil {
+		all = map[string]string{}
 	}
+	all[key] = value
 	return all
 }
 

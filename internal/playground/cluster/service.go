@@ -94,7 +94,7 @@ func (c *Cluster) ServicePorts() ([]ServicePort, error) {
 		for _, ip := range s.Spec.ClusterIPs {
 			address, err := netip.ParseAddr(ip)
 			if err != nil {
-				return nil, fmt.Errorf("Service %s/%s: spec.clusterIPs: %w", s.Namespace, s.Name, err)
+				return nil, fmt.Errorf("spec.clusterIPs of Service %s/%s: %w", s.Namespace, s.Name, err)
 			}
 			for _, p := range s.Spec.Ports {
 				endpoints, err := c.serving(s, p, familyOf(address))
@@ -123,7 +123,7 @@ func (c *Cluster) serving(s *corev1.Service, p corev1.ServicePort, family corev1
 		}
 		address, err := netip.ParseAddr(ip)
 		if err != nil {
-			return nil, fmt.Errorf("Pod %s/%s: status.podIPs: %w", pod.Namespace, pod.Name, err)
+			return nil, fmt.Errorf("status.podIPs of Pod %s/%s: %w", pod.Namespace, pod.Name, err)
 		}
 		endpoint := netip.AddrPortFrom(address, uint16(port)) //nolint:gosec // the API's ports end at 65535
 		if pod.DeletionTimestamp == nil {

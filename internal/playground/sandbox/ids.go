@@ -38,15 +38,16 @@ func ownRanges() (*idRanges, error) {
 		}
 	}
 	ids := &idRanges{uid: os.Geteuid(), gid: os.Getegid()}
-	if ids.subUIDs, err = readRange("/etc/subuid", who); err != nil {
+	etc := os.DirFS("/etc")
+	if ids.subUIDs, err = readRange(etc, "subuid", who); err != nil {
 		return nil, err
 	}
-	ids.subGIDs, err = readRange("/etc/subgid", who)
+	ids.subGIDs, err = readRange(etc, "subgid", who)
 	return ids, err
 }
 
-func readRange(path string, who *user.User) (idRange, error) {
-	f, err := os.Open(path)
+func readRange(etc fs.FS, name string, who *user.User) (idRange, error) {
+	f, err := etc.Open(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return idRange{}, fmt.Errorf("reading the ids of %s: %w", who.Username, err)
 	}
@@ -55,12 +56,12 @@ func readRange(path string, who *user.User) (idRange, error) {
 		defer func() { _ = f.Close() }()
 		r, err = findRange(f, who.Username, who.Uid)
 		if err != nil {
-			return idRange{}, fmt.Errorf("%s: %w", path, err)
+			return idRange{}, fmt.Errorf("/etc/%s: %w", name, err)
 		}
 	}
 	// The proxy's user id is 1337, and it has to exist inside.
 	if r.count <= 1337 {
-		return idRange{}, fmt.Errorf("%s has no range of 1338 or more ids for %s: as root, usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s", path, who.Username, who.Username)
+		return idRange{}, fmt.Errorf("/etc/%s has no range of 1338 or more ids for %s: as root, usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s", name, who.Username, who.Username)
 	}
 	return r, nil
 }

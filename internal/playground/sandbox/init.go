@@ -156,7 +156,8 @@ func startProgram(argv []string, s setup) (int, error) {
 		return 0, fmt.Errorf("sandbox: %w", err)
 	}
 	files := []*os.File{null, os.Stderr, os.Stderr, os.NewFile(PlanFD, "plan"), os.NewFile(EventsFD, "events")}
-	p, err := os.StartProcess(Self, slices.Concat(argv, s.Program), &os.ProcAttr{Dir: "/", Env: os.Environ(), Files: files})
+	attr := &os.ProcAttr{Dir: "/", Env: os.Environ(), Files: files}
+	p, err := os.StartProcess(Self, slices.Concat(argv, s.Program), attr) //nolint:gosec // it is this program that runs
 	if err != nil {
 		return 0, fmt.Errorf("starting the program inside: %w", err)
 	}

@@ -16,13 +16,14 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tulle-mesh/tulle/internal/agent/envoytest"
+	"github.com/tulle-mesh/tulle/internal/playground/sandboxtest"
 )
 
 // The test program is its own inside: see TestMain.
@@ -36,30 +37,32 @@ func TestMain(m *testing.M) {
 	if len(os.Args) < 2 || os.Args[1] != "sandbox-test" {
 		os.Exit(m.Run())
 	}
-	argv := os.Args[:2:2]
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	var err error
-	role, args := os.Args[2], os.Args[3:]
-	switch role {
-	case RoleInit:
-		err = Init(argv, args)
-	case RolePod:
-		err = Hold(ctx, args)
-	case RoleEnter:
-		err = Enter(args)
-	case roleOutside:
-		err = outside(ctx, argv, args[0])
-	case roleStranger:
-		err = stranger(args[0])
-	case roleProgram:
-		err = program(ctx, argv, args[0])
-	}
+	err := play(ctx, os.Args[:2:2], os.Args[2], os.Args[3:])
+	stop()
 	if err != nil {
-		_, _ = fmt.Fprintln(os.Stderr, role+":", err)
+		_, _ = fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+func play(ctx context.Context, argv []string, role string, args []string) error {
+	switch role {
+	case RoleInit:
+		return Init(argv, args)
+	case RolePod:
+		return Hold(ctx, args)
+	case RoleEnter:
+		return Enter(args)
+	case roleOutside:
+		return outside(ctx, argv, args[0])
+	case roleStranger:
+		return sandboxtest.ExecAsStranger(nil, []string{argv[0], argv[1], roleOutside, args[0]}, os.Environ())
+	case roleProgram:
+		return program(ctx, argv, args[0])
+	}
+	return fmt.Errorf("no role %q", role)
 }
 
 // outside runs a sandbox, as the playground does, and prints its events.
@@ -74,40 +77,6 @@ func outside(ctx context.Context, argv []string, marker string) error {
 	})
 }
 
-// stranger becomes a normal user with a range of ids, without a change to the machine, and runs outside as that user.
-func stranger(marker string) error {
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp("", "sandbox")
-	if err != nil {
-		return err
-	}
-	for file, line := range map[string]string{
-		"passwd": "stranger:x:54321:54321::/:/bin/sh\n", "group": "stranger:x:54321:\n",
-		"subuid": "stranger:700000:65536\n", "subgid": "stranger:700000:65536\n",
-	} {
-		path := filepath.Join(dir, file)
-		was, err := os.ReadFile("/etc/" + file)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(path, append(was, line...), 0o644); err != nil {
-			return err
-		}
-		if err := unix.Mount(path, "/etc/"+file, "", unix.MS_BIND, ""); err != nil {
-			return err
-		}
-	}
-	if err := os.RemoveAll(dir); err != nil {
-		return err
-	}
-	if err := errors.Join(syscall.Setgroups(nil), syscall.Setgid(54321), syscall.Setuid(54321)); err != nil {
-		return err
-	}
-	return syscall.Exec(Self, []string{os.Args[0], "sandbox-test", roleOutside, marker}, os.Environ())
-}
-
 // program is what runs inside: it reports what it finds, leaves an orphan and a pod behind, and waits.
 func program(ctx context.Context, argv []string, marker string) error {
 	events := os.NewFile(EventsFD, "events")
@@ -120,7 +89,7 @@ func program(ctx context.Context, argv []string, marker string) error {
 	if err := errors.Join(os.WriteFile(hosts, []byte("127.0.0.1 inside\n"), 0o644), os.WriteFile(resolv, nil, 0o644)); err != nil {
 		return err
 	}
-	pod, err := StartPod(ctx, argv, PodConfig{Name: "pod-" + marker, Hosts: hosts, Resolv: resolv})
+	pod, err := StartPod(ctx, argv, PodConfig{Name: "pod", Hosts: hosts, Resolv: resolv})
 	if err != nil {
 		return err
 	}
@@ -129,14 +98,14 @@ func program(ctx context.Context, argv []string, marker string) error {
 		return fmt.Errorf("cat in the pod: %w", err)
 	}
 	// The proxy's user id has to exist inside, and what runs under it must not outlive the sandbox either.
-	orphan := exec.Command("sh", "-c", "setpriv --reuid=1337 --clear-groups sleep 1000 >/dev/null 2>&1 </dev/null &")
+	orphan := exec.CommandContext(ctx, "sh", "-c", "setpriv --reuid=1337 --clear-groups sleep 1000 >/dev/null 2>&1 </dev/null &")
 	if err := orphan.Run(); err != nil {
 		return fmt.Errorf("orphan: %w", err)
 	}
 	writeErr := os.WriteFile("/etc/tulle-was-here", nil, 0o600)
 	line, err := json.Marshal(report{
 		PID: os.Getpid(), UID: os.Getuid(), Parent: os.Getppid(), Hosts: string(seen),
-		ReadOnly: errors.Is(writeErr, syscall.EROFS), Links: links(),
+		ReadOnly: errors.Is(writeErr, syscall.EROFS), Links: sandboxtest.Links(),
 	})
 	if err != nil {
 		return err
@@ -155,31 +124,14 @@ type report struct {
 	Links            []string
 }
 
-func links() []string {
-	data, _ := os.ReadFile("/proc/self/net/dev")
-	var names []string
-	for line := range strings.Lines(string(data)) {
-		if name, _, ok := strings.Cut(line, ":"); ok {
-			names = append(names, strings.TrimSpace(name))
-		}
-	}
-	return names
-}
-
-// needRoot skips where the machine cannot run the test; in CI that is a failure.
-func needRoot(t *testing.T) {
-	t.Helper()
-	if os.Geteuid() == 0 {
-		return
-	}
-	if os.Getenv("CI") != "" { //nolint:forbidigo // the switch between skipping and failing belongs to the tests
-		t.Fatal("needs root, which CI has to give")
-	}
-	t.Skip("needs root")
-}
-
 func TestNothingOutlivesTheOutside(t *testing.T) {
-	needRoot(t)
+	if os.Geteuid() != 0 {
+		envoytest.Unable(t, "needs root")
+	}
+	scratch, err := Scratch()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, tc := range map[string]struct {
 		role string
 		end  func(*testing.T, *os.Process)
@@ -190,16 +142,10 @@ func TestNothingOutlivesTheOutside(t *testing.T) {
 		"as a normal user after SIGTERM": {roleStranger, kill(syscall.SIGTERM)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			marker := "sandbox-" + strconv.Itoa(os.Getpid()) + "-" + strconv.Itoa(int(time.Now().UnixNano()%1e6)) //nolint:forbidigo // unique among runs
-			before := surroundings(t)
-			cmd := exec.Command(Self, "sandbox-test", tc.role, marker)
-			exe, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
-			cmd.Args[0] = exe
+			marker := strings.ReplaceAll(t.Name(), "/", "-")
+			before := sandboxtest.Surroundings(t, scratch)
+			cmd := exec.CommandContext(t.Context(), Self, "sandbox-test", tc.role, marker)
 			if tc.role == roleStranger {
-				cmd.Args[0] = "stranger"
 				cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 			}
 			var stderr bytes.Buffer
@@ -224,15 +170,15 @@ func TestNothingOutlivesTheOutside(t *testing.T) {
 			if got.UID != 0 || got.Parent != 1 || !got.ReadOnly || got.Hosts != "127.0.0.1 inside\n" || !slices.Equal(got.Links, []string{"lo"}) {
 				t.Errorf("inside it looks like %+v", got)
 			}
-			inside := namespaceMates(t, cmd.Process.Pid)
+			inside := sandboxtest.Inside(t, cmd.Process.Pid)
 			if len(inside) < 4 {
 				t.Errorf("found %d processes inside, want init, program, pod and orphan", len(inside))
 			}
 			tc.end(t, cmd.Process)
 			_ = cmd.Wait()
-			gone(t, inside)
-			if after := surroundings(t); after != before {
-				t.Errorf("the machine changed:\n%s\nwas:\n%s", after, before)
+			sandboxtest.Gone(t, inside)
+			if diff := cmp.Diff(before, sandboxtest.Surroundings(t, scratch)); diff != "" {
+				t.Error("the machine changed:", diff)
 			}
 		})
 	}
@@ -245,76 +191,4 @@ func kill(sig syscall.Signal) func(*testing.T, *os.Process) {
 			t.Fatal(err)
 		}
 	}
-}
-
-// namespaceMates lists the processes in the process namespace of the child of the process.
-func namespaceMates(t *testing.T, parent int) []int {
-	t.Helper()
-	own, err := os.Readlink("/proc/self/ns/pid")
-	if err != nil {
-		t.Fatal(err)
-	}
-	byNamespace := map[string][]int{}
-	var wanted string
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		ns, err := os.Readlink(filepath.Join("/proc", e.Name(), "ns/pid"))
-		if err != nil || ns == own {
-			continue
-		}
-		byNamespace[ns] = append(byNamespace[ns], pid)
-		stat, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "stat"))
-		if fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])); len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
-			wanted = ns
-		}
-	}
-	return byNamespace[wanted]
-}
-
-func gone(t *testing.T, pids []int) {
-	t.Helper()
-	for _, pid := range pids {
-		fd, err := unix.PidfdOpen(pid, 0)
-		if errors.Is(err, unix.ESRCH) {
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 10_000)
-		if err != nil || n != 1 {
-			t.Errorf("process %d of the sandbox is still there: %v", pid, err)
-		}
-		_ = unix.Close(fd)
-	}
-}
-
-// surroundings are the mounts, the network links and the scratch files of the machine.
-func surroundings(t *testing.T) string {
-	t.Helper()
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := Scratch()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var files []string
-	for _, d := range []string{dir, "/run/netns", os.TempDir()} {
-		entries, _ := os.ReadDir(d)
-		for _, e := range entries {
-			if strings.HasPrefix(e.Name(), "sandbox") || d != os.TempDir() {
-				files = append(files, filepath.Join(d, e.Name()))
-			}
-		}
-	}
-	return string(mounts) + strings.Join(links(), "\n") + strings.Join(files, "\n")
 }

@@ -49,8 +49,7 @@ func StartPod(ctx context.Context, argv []string, c PodConfig) (*Pod, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pod %s: %w", c.Name, err)
 	}
-	cmd := exec.CommandContext(ctx, Self, append(slices.Clone(argv[1:]), RolePod, string(arg))...)
-	cmd.Args[0] = argv[0]
+	cmd := again(ctx, argv, RolePod, string(arg))
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS}
 	out, err := cmd.StdoutPipe()
@@ -143,8 +142,5 @@ func Enter(args []string) error {
 
 // Command returns a command that runs inside the pod. argv is Config.Self.
 func (p *Pod) Command(ctx context.Context, argv []string, program ...string) *exec.Cmd {
-	args := slices.Concat(argv[1:], []string{RoleEnter, strconv.Itoa(p.PID())}, program)
-	cmd := exec.CommandContext(ctx, Self, args...)
-	cmd.Args[0] = argv[0]
-	return cmd
+	return again(ctx, argv, slices.Concat([]string{RoleEnter, strconv.Itoa(p.PID())}, program)...)
 }

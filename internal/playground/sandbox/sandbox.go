@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -42,7 +43,7 @@ const (
 	mappedFD = 5
 )
 
-// Self, as a path in Config.Bind, is this executable.
+// Self is this executable, wherever it lies; as a path in Config.Bind too.
 const Self = "/proc/self/exe"
 
 // Config says what to run in a sandbox.
@@ -129,8 +130,7 @@ func run(ctx context.Context, c Config) error {
 	}
 	defer p.close()
 
-	cmd := exec.CommandContext(ctx, Self, append(c.Self[1:len(c.Self):len(c.Self)], RoleInit, string(arg))...)
-	cmd.Args[0] = c.Self[0]
+	cmd := again(ctx, c.Self, RoleInit, string(arg))
 	cmd.Env = c.Env
 	cmd.Stdin = p.lifeRead
 	cmd.Stderr = c.Stderr
@@ -182,6 +182,13 @@ func converse(ctx context.Context, c Config, cmd *exec.Cmd, p *pipes) error {
 		return fmt.Errorf("sandbox: %w", waitErr)
 	}
 	return nil
+}
+
+// again is a command that runs this executable once more, in a role of its own. argv is Config.Self.
+func again(ctx context.Context, argv []string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, Self) //nolint:gosec // it is this program that runs
+	cmd.Args = slices.Concat(argv, args)
+	return cmd
 }
 
 func startError(err error, user bool) error {

@@ -58,7 +58,7 @@ func TestRead(t *testing.T) {
 	}{
 		"a request is enough": {map[string]string{File: head + "- name: x\n  expect: [{check: a, from: dj, url: 'http://jazz/', status: 200}]\n"}, ""},
 		"no description":      {nil, "a scenario is a directory with a scenario.yaml"},
-		"an unknown field":    {map[string]string{File: head + "- nmae: x\n"}, `unknown field "nmae"`},
+		"an unknown field":    {map[string]string{File: head + "- title: x\n"}, `unknown field "title"`},
 		"a wrong type":        {map[string]string{File: "name: [x]\n"}, "name of type string"},
 		"a name of two words": {map[string]string{File: "name: a b\nnamespace: prod\nsteps: [{name: x, controlPlane: {}}]\n"}, `name: "a b": use lower case letters`},
 		"no steps":            {map[string]string{File: "name: a\nnamespace: prod\n"}, "steps: is empty"},

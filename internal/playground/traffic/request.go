@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"syscall"
 	"time"
@@ -73,35 +74,35 @@ func newClient(connections int, keep bool) *http.Client {
 }
 
 func get(ctx context.Context, client *http.Client, url string) Result {
+	connected := false
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }})
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return Result{Connection: Failed, Error: err.Error()}
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return Result{Connection: fate(err), Error: err.Error()}
+		return Result{Connection: fate(err, connected), Error: err.Error()}
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	if err != nil {
-		return Result{Connection: fate(err), Error: err.Error()}
+		return Result{Connection: fate(err, true), Error: err.Error()}
 	}
 	return Result{Status: resp.StatusCode, Body: string(body), Server: resp.Header.Get("Server")}
 }
 
 // fate sorts the errors of connections.
-func fate(err error) string {
-	if timedOut, ok := errors.AsType[net.Error](err); ok && timedOut.Timeout() {
+func fate(err error, connected bool) string {
+	if slow, ok := errors.AsType[net.Error](err); ok && slow.Timeout() {
 		return TimedOut
 	}
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		if errors.Is(err, syscall.ECONNREFUSED) {
-			return Refused
-		}
+	switch {
+	case connected:
+		return Closed
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return Refused
+	default:
 		return Failed
 	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
-		return Closed
-	}
-	return Failed
 }
