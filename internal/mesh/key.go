@@ -28,14 +28,14 @@ const (
 
 // Key is the identity of an object in the model. It is comparable and orders by its fields.
 type Key struct {
-	Kind Kind
+	Kind Kind `json:"kind,omitempty"`
 	// Mesh is the App Mesh name of the mesh; empty for Service and EndpointSlice. A Mesh has its own name here and in Name.
-	Mesh string
+	Mesh string `json:"mesh,omitempty"`
 	// Parent is the virtual router of a Route, the virtual gateway of a GatewayRoute, the virtual node of a Workload,
 	// the namespace of a Service, and "namespace/service" of an EndpointSlice; empty for other kinds.
-	Parent string
+	Parent string `json:"parent,omitempty"`
 	// Name is the App Mesh name; for a Workload "namespace/pod".
-	Name string
+	Name string `json:"name,omitempty"`
 }
 
 // Compare orders keys by kind, mesh, parent and name.
