@@ -43,14 +43,14 @@ func (b *builder) egressRouteConfiguration(p *portPlan) {
 	r := Resource{Name: egressRoutesName(p.port)}
 	hosts := make([]*routev3.VirtualHost, 0, len(p.http)+1)
 	taken := make(map[string]bool, 2*len(p.http))
-	same := true
+	same := b.last != nil
 	for _, c := range p.http {
 		id := hostID{port: p.port, service: c.service.Name}
 		message := b.virtualHost(c, b.domains(c, taken))
 		if message == nil {
 			continue
 		}
-		same = same && b.last != nil && b.last.hosts[id] != nil && b.last.hosts[id].message == message
+		same = same && b.last.hosts[id] != nil && b.last.hosts[id].message == message
 		b.hosts[id] = &host{claim: c, message: message}
 		hosts = append(hosts, message)
 	}
