@@ -428,3 +428,22 @@ func TestUnackedResponsesAreBounded(t *testing.T) {
 	c.want("eds +c2")
 	c.quiet()
 }
+
+func TestLatencyIsThatOfTheOldestChange(t *testing.T) {
+	t.Parallel()
+	w := start(t, xds.Limits{})
+	w.give(shop(t)...)
+	c := w.connect()
+	began := w.clock.Now()
+	w.srv.Apply(xds.Update{Since: began, Endpoints: byName(assignment(t, "c1", 2))})
+	m := c.next()
+	w.clock.Advance(300 * time.Millisecond)
+	c.ack(m)
+	eventually(t, "the latency", func() bool { return see(w.rec, func(r *record) bool { return len(r.latencies) == 1 }) })
+	w.srv.Apply(xds.Update{Endpoints: byName(assignment(t, "c1", 3))}) // no time given
+	c.want("eds +c1")
+	c.quiet()
+	if diff := cmp.Diff([]time.Duration{300 * time.Millisecond}, see(w.rec, func(r *record) []time.Duration { return r.latencies })); diff != "" {
+		t.Errorf("latencies (-want +got):\n%s", diff)
+	}
+}

@@ -69,7 +69,8 @@ func (anyone) Leave(string)                                {}
 // play runs one stream over messages, which the input holds one after the other with their lengths, while the configuration changes.
 func play(t *testing.T, delta bool, input []byte) {
 	t.Helper()
-	s := New(Options{Director: anyone{}, Clock: clock.NewFake(time.Unix(0, 0)), Limits: Limits{Names: 100, NameLength: 100, Burst: 50, Unacked: 2}})
+	now := clock.NewFake(time.Unix(0, 0))
+	s := New(Options{Director: anyone{}, Clock: now, Limits: Limits{Names: 100, NameLength: 100, Burst: 50, Unacked: 2}})
 	apply := func(tag string, extra ...string) {
 		c := &Config{}
 		u := Update{Groups: map[string]*Config{"a": c}, Endpoints: map[string]*Resource{}}
@@ -108,6 +109,7 @@ func play(t *testing.T, delta bool, input []byte) {
 	apply("2", "e")
 	apply("1")
 	err := <-done
+	now.Advance(time.Minute) // ends the watch over streams
 	if err != nil && err.Error() == "rpc error: code = Internal desc = fault of the control plane" {
 		t.Fatal(err)
 	}
