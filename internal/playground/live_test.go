@@ -260,12 +260,8 @@ func (p programs) keepLeavesPodsToLookInto(t *testing.T) {
 // readable copies a directory to where every user may read it.
 func readable(t *testing.T, dir string) string {
 	t.Helper()
-	target, err := os.MkdirTemp("", "playground")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(target) })
-	if err := errors.Join(os.Chmod(target, 0o755), os.CopyFS(filepath.Join(target, "scenario"), os.DirFS(dir))); err != nil {
+	target := t.TempDir()
+	if err := errors.Join(os.Chmod(target, 0o755), os.Chmod(filepath.Dir(target), 0o755), os.CopyFS(filepath.Join(target, "scenario"), os.DirFS(dir))); err != nil {
 		t.Fatal(err)
 	}
 	return filepath.Join(target, "scenario")

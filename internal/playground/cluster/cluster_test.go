@@ -125,19 +125,24 @@ func TestEndpointSlices(t *testing.T) {
 		want      []string // family, port, then the endpoints; one entry a slice
 	}{
 		"ready pods, by the name of their port": {
-			[]string{jazz}, nil, false, "jazz-v1",
+			[]string{jazz},
+			nil, false, "jazz-v1",
 			[]string{"IPv4 9080, " + endpoint("10.0.0.1", true, true, false) + ", " + endpoint("10.0.0.2", true, true, false)},
 		},
 		"pods that are not ready are listed as such": {
-			[]string{jazz}, []string{"jazz-v1"}, false, "jazz-v1",
+			[]string{jazz},
+			[]string{"jazz-v1"},
+			false, "jazz-v1",
 			[]string{"IPv4 9080, " + endpoint("10.0.0.1", false, false, false) + ", " + endpoint("10.0.0.2", false, false, false)},
 		},
 		"a pod on its way out still serves": {
-			[]string{jazz}, nil, true, "jazz-v1",
+			[]string{jazz},
+			nil, true, "jazz-v1",
 			[]string{"IPv4 9080, " + endpoint("10.0.0.1", false, true, true) + ", " + endpoint("10.0.0.2", true, true, false)},
 		},
 		"both families": {
-			[]string{jazz, service("{selector: {app: jazz}, ipFamilies: [IPv6, IPv4], ports: [{port: 9080}]}")}, nil, false, "other",
+			[]string{jazz, service("{selector: {app: jazz}, ipFamilies: [IPv6, IPv4], ports: [{port: 9080}]}")},
+			nil, false, "other",
 			[]string{
 				"IPv6 9080, " + endpoint("fd01::1", true, true, false) + ", " + endpoint("fd01::2", true, true, false),
 				"IPv4 9080, " + endpoint("10.0.0.1", true, true, false) + ", " + endpoint("10.0.0.2", true, true, false),
@@ -148,7 +153,8 @@ func TestEndpointSlices(t *testing.T) {
 			[]string{jazz, service("{selector: {app: metal}, ports: [{port: 9080}]}")}, nil, false, "other", []string{"IPv4"},
 		},
 		"a headless Service has them too": {
-			[]string{jazz, service("{selector: {app: jazz}, clusterIP: None, ports: [{port: 1, targetPort: 9080}]}")}, nil, false, "other",
+			[]string{jazz, service("{selector: {app: jazz}, clusterIP: None, ports: [{port: 1, targetPort: 9080}]}")},
+			nil, false, "other",
 			[]string{"IPv4 9080, " + endpoint("10.0.0.1", true, true, false) + ", " + endpoint("10.0.0.2", true, true, false)},
 		},
 	} {

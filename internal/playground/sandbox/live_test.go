@@ -16,7 +16,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -56,29 +55,29 @@ func play(ctx context.Context, argv []string, role string, args []string) error 
 	case RoleEnter:
 		return Enter(args)
 	case roleOutside:
-		return outside(ctx, argv, args[0])
+		return outside(ctx, argv)
 	case roleStranger:
-		return sandboxtest.ExecAsStranger(nil, []string{argv[0], argv[1], roleOutside, args[0]}, os.Environ())
+		return sandboxtest.ExecAsStranger(nil, []string{argv[0], argv[1], roleOutside}, os.Environ())
 	case roleProgram:
-		return program(ctx, argv, args[0])
+		return program(ctx, argv)
 	}
 	return fmt.Errorf("no role %q", role)
 }
 
 // outside runs a sandbox, as the playground does, and prints its events.
-func outside(ctx context.Context, argv []string, marker string) error {
+func outside(ctx context.Context, argv []string) error {
 	dir, err := Scratch()
 	if err != nil {
 		return err
 	}
 	return Run(ctx, Config{
-		Self: argv, Program: []string{roleProgram, marker}, Dir: dir, Plan: []byte(dir), Stderr: os.Stderr,
+		Self: argv, Program: []string{roleProgram}, Dir: dir, Plan: []byte(dir), Stderr: os.Stderr,
 		Event: func(line []byte) { _, _ = os.Stdout.Write(append(line, '\n')) },
 	})
 }
 
 // program is what runs inside: it reports what it finds, leaves an orphan and a pod behind, and waits.
-func program(ctx context.Context, argv []string, marker string) error {
+func program(ctx context.Context, argv []string) error {
 	events := os.NewFile(EventsFD, "events")
 	plan, err := io.ReadAll(os.NewFile(PlanFD, "plan"))
 	if err != nil {
@@ -142,9 +141,8 @@ func TestNothingOutlivesTheOutside(t *testing.T) {
 		"as a normal user after SIGTERM": {roleStranger, kill(syscall.SIGTERM)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			marker := strings.ReplaceAll(t.Name(), "/", "-")
 			before := sandboxtest.Surroundings(t, scratch)
-			cmd := exec.CommandContext(t.Context(), Self, "sandbox-test", tc.role, marker)
+			cmd := exec.CommandContext(t.Context(), Self, "sandbox-test", tc.role)
 			if tc.role == roleStranger {
 				cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 			}

@@ -186,7 +186,7 @@ func converse(ctx context.Context, c Config, cmd *exec.Cmd, p *pipes) error {
 
 // again is a command that runs this executable once more, in a role of its own. argv is Config.Self.
 func again(ctx context.Context, argv []string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, Self) //nolint:gosec // it is this program that runs
+	cmd := exec.CommandContext(ctx, Self)
 	cmd.Args = slices.Concat(argv, args)
 	return cmd
 }

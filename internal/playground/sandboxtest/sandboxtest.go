@@ -8,6 +8,7 @@ package sandboxtest
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -49,7 +50,7 @@ func Inside(t *testing.T, parent int) []int {
 
 // parentOf reads the parent from /proc/PID/stat; 0 if the process has gone.
 func parentOf(pid string) int {
-	stat, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	stat, err := fs.ReadFile(os.DirFS("/proc"), pid+"/stat")
 	if err != nil {
 		return 0
 	}
