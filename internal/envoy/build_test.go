@@ -5,6 +5,7 @@ package envoy_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -172,5 +173,28 @@ func TestFindingsAreShort(t *testing.T) {
 	}
 	if len(findings) != 1 {
 		t.Errorf("%d findings", len(findings))
+	}
+}
+
+// TestClustersNameTheEndpointSetsOfTheirView holds translation against the View's own list, by which endpoints are delivered.
+func TestClustersNameTheEndpointSetsOfTheirView(t *testing.T) {
+	t.Parallel()
+	for _, input := range inputs(t) {
+		v, sets := view(t, scene(t, input))
+		made, _ := envoy.Build(v)
+		var want, got []string
+		for _, set := range sets {
+			want = append(want, envoy.Endpoints(set).Name)
+		}
+		for _, r := range made.Clusters {
+			if r.Endpoints != "" {
+				got = append(got, r.Endpoints)
+			}
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if diff := cmp.Diff(want, slices.Compact(got)); diff != "" {
+			t.Errorf("%s (-view +clusters):\n%s", input, diff)
+		}
 	}
 }

@@ -74,7 +74,7 @@ var logFormats = sync.OnceValue(func() *formatRules {
 		lookupOperators:      {argument: true, required: true, length: true},
 		plainLookupOperators: {argument: true, required: true},
 	} {
-		for _, name := range strings.Fields(names) {
+		for name := range strings.FieldsSeq(names) {
 			rules.operators[name] = op
 		}
 	}
@@ -110,7 +110,7 @@ func (r *formatRules) checkOperator(whole, name, argument, length string) error 
 	op, known := r.operators[name]
 	switch {
 	case !known:
-		return fmt.Errorf("Envoy has no operator %q", whole)
+		return fmt.Errorf("operator %q is unknown to Envoy", whole)
 	case argument != "" && !op.argument:
 		return fmt.Errorf("operator %q takes no argument", whole)
 	case argument == "" && op.required:

@@ -4,6 +4,7 @@
 package simulate_test
 
 import (
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -81,10 +82,7 @@ func TestOutbound(t *testing.T) {
 	grpcCall := map[string]string{"content-type": "application/grpc+proto"}
 	every := map[string]string{"x-exact": "1", "x-prefix": "pq", "x-suffix": "rs", "x-regex": "aa", "x-range": "4", "x-not": "yes", "x-present": ""}
 	without := func(name, value string) map[string]string {
-		out := map[string]string{}
-		for k, v := range every {
-			out[k] = v
-		}
+		out := maps.Clone(every)
 		if delete(out, name); value != "" {
 			out[name] = value
 		}
