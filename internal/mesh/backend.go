@@ -4,6 +4,7 @@
 package mesh
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -80,38 +81,61 @@ func (p *ClientPolicyTLS) covers(port int32) bool {
 
 // backendView is what n's proxies know of one backend; false where there is nothing that they could be told.
 func (b *builder) backendView(n *VirtualNode, be backend) (ServiceView, bool) {
+	view := ServiceView{Name: be.service, OwnPolicy: be.ownPolicy, ClientPolicy: be.policy}
+	namespace := n.Source.Namespace
 	service, ok := find[*VirtualService](&b.lookup, VirtualServiceKey(b.mesh, be.service))
-	if !ok {
+	if ok {
+		namespace = service.Source.Namespace
+		view.Ports = b.providerPorts(service)
+	} else {
 		b.report(Finding{
 			Severity: SeverityError, Reason: ReasonRefNotFound, Object: n.Source, Field: be.field + ".virtualServiceName", Value: be.service,
 			Message: fmt.Sprintf("virtual node %q has the virtual service %q as backend, which does not exist in mesh %q", n.Name, be.service, b.mesh),
 			Mend:    "create the virtual service, or remove the backend",
 		})
-		return ServiceView{}, false
 	}
-	view := ServiceView{
-		Name: service.Name, Addresses: b.addresses(service), Ports: b.providerPorts(service),
-		OwnPolicy: be.ownPolicy, ClientPolicy: be.policy,
+	if kubernetes := b.namesake(be.service, namespace); kubernetes != nil {
+		view.Addresses = kubernetes.addresses()
+		if len(view.Ports) == 0 && be.policy.enforced() {
+			view.Ports = kubernetes.refusedPorts(be.policy.TLS)
+		}
 	}
 	b.applyPolicy(n, be, &view)
 	return view, len(view.Ports) > 0
 }
 
-// addresses are the ClusterIPs of the Service that a virtual service is named after, sorted.
-func (b *builder) addresses(service *VirtualService) []netip.Addr {
-	key, _, ok := serviceNamed(service.Name, service.Source.Namespace, b.serviceSuffix)
+// namesake is the Service that a virtual service is named after, or nil.
+func (b *builder) namesake(service, namespace string) *Service {
+	key, _, ok := serviceNamed(service, namespace, b.serviceSuffix)
 	if !ok {
 		return nil
 	}
-	s, ok := find[*Service](&b.lookup, key)
-	if !ok || len(s.ClusterIPs) == 0 {
-		return nil
-	}
-	if len(s.ClusterIPs) == 1 {
+	s, _ := find[*Service](&b.lookup, key)
+	return s
+}
+
+// addresses are the ClusterIPs, sorted.
+func (s *Service) addresses() []netip.Addr {
+	if len(s.ClusterIPs) < 2 {
 		return s.ClusterIPs
 	}
-	list := slices.SortedFunc(slices.Values(s.ClusterIPs), netip.Addr.Compare)
-	return slices.Compact(list)
+	return slices.Compact(slices.SortedFunc(slices.Values(s.ClusterIPs), netip.Addr.Compare))
+}
+
+// refusedPorts are the ports, known by the Service's address, that policy covers: where nothing answers for a virtual service that must be called over TLS, no request may
+// pass the proxy in plaintext.
+func (s *Service) refusedPorts(policy *ClientPolicyTLS) []ServicePortView {
+	if len(s.ClusterIPs) == 0 {
+		return nil
+	}
+	var ports []ServicePortView
+	for _, p := range s.Ports {
+		if policy.covers(p.Port) && validPort(p.Port) {
+			ports = append(ports, ServicePortView{Port: p.Port, Protocol: ProtocolTCP})
+		}
+	}
+	slices.SortFunc(ports, func(x, y ServicePortView) int { return cmp.Compare(x.Port, y.Port) })
+	return slices.CompactFunc(ports, func(x, y ServicePortView) bool { return x.Port == y.Port })
 }
 
 // applyPolicy takes from view what the policy does not let go out in plaintext, since TLS is not supported yet: a target that an enforced policy covers gets nothing, and the

@@ -117,6 +117,16 @@ func TestWhatIsNotSupportedYetStaysOnTheSafeSide(t *testing.T) {
 			[]string{"b:80"},
 			[]string{"warning NotYetSupported " + backend, "error NotYetSupported VirtualNode/a spec.listeners[0].tls.mode"},
 		},
+		"a backend that must be called over TLS is refused at its Service's address where nothing answers": {
+			newModel(aMesh(), byDefault(aClient("c", "gone.prod", "s.prod", "u.prod"), policy(nil)), aService("s.prod", byNode("gone")), aService("u.prod", nil),
+				aKubernetesService("gone", "10.0.0.1", 81), aKubernetesService("s", "10.0.0.2", 80), aKubernetesService("u", "", 80)),
+			[]string{"gone.prod:81 -", "s.prod:80 -"},
+			nil,
+			[]string{
+				"error RefNotFound VirtualNode/c spec.backends[0].virtualService.virtualServiceName", "error RefNotFound VirtualService/s.prod spec.provider.virtualNode.virtualNodeName",
+				"warning NoTraffic VirtualService/u.prod spec.provider", "error NotYetSupported " + fallback, "error NotYetSupported " + fallback,
+			},
+		},
 		"of two policies for one service the stricter holds": {
 			provided.with(forBackend(aClient("c", "s", "s"), 1, policy(nil))),
 			[]string{"s:80 -", "s:81 -"},
