@@ -3,10 +3,7 @@
 
 package mesh
 
-import (
-	"cmp"
-	"strings"
-)
+import "strings"
 
 // Kind names a kind of object in the model.
 type Kind string
@@ -40,16 +37,17 @@ type Key struct {
 
 // Compare orders keys by kind, mesh, parent and name.
 func (k Key) Compare(o Key) int {
-	if c := cmp.Compare(k.Kind, o.Kind); c != 0 {
+	// One comparison a field: sorting what a View has read is a good part of making it.
+	if c := strings.Compare(string(k.Kind), string(o.Kind)); c != 0 {
 		return c
 	}
-	if c := cmp.Compare(k.Mesh, o.Mesh); c != 0 {
+	if c := strings.Compare(k.Mesh, o.Mesh); c != 0 {
 		return c
 	}
-	if c := cmp.Compare(k.Parent, o.Parent); c != 0 {
+	if c := strings.Compare(k.Parent, o.Parent); c != 0 {
 		return c
 	}
-	return cmp.Compare(k.Name, o.Name)
+	return strings.Compare(k.Name, o.Name)
 }
 
 // String writes a key for logs: "VirtualNode mesh/name".
