@@ -9,11 +9,12 @@ import (
 	"github.com/tulle-mesh/tulle/internal/store"
 )
 
-// Check makes the configuration of every virtual node and gateway as if a proxy of each were connected, and returns what was found on the way, sorted.
+// Check looks at every object, makes the configuration of every virtual node and gateway as if a proxy of each were connected, and returns what was found on the way, sorted.
 func Check(now *store.Snapshot) []mesh.Finding {
 	var all []mesh.Finding
 	sets := map[mesh.EndpointSetKey]bool{}
 	for _, key := range now.Keys() {
+		all = append(all, mesh.Check(now, key)...)
 		if key.Kind != mesh.KindVirtualNode && key.Kind != mesh.KindVirtualGateway {
 			continue
 		}
