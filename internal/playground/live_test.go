@@ -116,6 +116,7 @@ func (p programs) everyScenarioHolds(t *testing.T) {
 	}{
 		"the DJ app, as a normal user":         {"djapp", true, map[string]int{"a": 3, "b": 2, "c": 3, "d": 2, "e": 2}},
 		"the DJ app of the second API version": {"djapp-v1beta2", false, map[string]int{"a": 2, "b": 2, "c": 5, "d": 2, "e": 2}},
+		"a rolling restart, over IPv6 alone":   {rolling(t), false, map[string]int{"a": 2, "b": 2, "restart": 1}},
 		"names and addresses of both families": {"testdata/bare", false, map[string]int{"names": 4, "four": 1, "nobody": 2, "restarted": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,6 +140,21 @@ func (p programs) everyScenarioHolds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// rolling makes a scenario of manifests that are an example's.
+func rolling(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "rolling")
+	err := os.CopyFS(dir, os.DirFS("testdata/rolling"))
+	for _, name := range []string{"01-base_app.yaml", "02-meshed_app.yaml"} {
+		data, readErr := os.ReadFile(filepath.Join("../../examples/djapp-v1beta2", name))
+		err = errors.Join(err, readErr, os.WriteFile(filepath.Join(dir, name), data, 0o600))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 func (p programs) whatDoesNotHoldIsToldAndCounts(t *testing.T) {

@@ -117,7 +117,9 @@ func (w *world) measure(ctx context.Context, splits []scenario.Split) error {
 		}
 		ok, found := tally.Split(shares, sigmas)
 		w.check(Check{
-			Check: s.Check, What: fmt.Sprintf("%s %s, %d requests or more, within %g sigma", s.Target, strings.Join(weights, "/"), s.Requests, sigmas), Found: found, OK: ok,
+			Check: s.Check, Requests: tally.Requests, Failed: tally.Failed(), Bodies: tally.Bodies,
+			What:  fmt.Sprintf("%s %s, %d requests or more, within %g sigma", s.Target, strings.Join(weights, "/"), s.Requests, sigmas),
+			Found: found, OK: ok,
 		})
 	}
 	return nil
@@ -144,7 +146,8 @@ func (w *world) stopLoad(s *scenario.StopLoad) error {
 		found += ": " + all.WorstFailures(3)
 	}
 	w.check(Check{
-		Check: s.Check, What: fmt.Sprintf("at most %d failed requests under load while the weights change", s.MaxFailures),
+		Check: s.Check, Requests: all.Requests, Failed: all.Failed(),
+		What:  fmt.Sprintf("at most %d failed requests under load while things change", s.MaxFailures),
 		Found: found, OK: all.Requests > 0 && all.Failed() <= s.MaxFailures,
 	})
 	return nil

@@ -103,8 +103,10 @@ func Run(ctx context.Context, o Options) (Report, error) {
 		return report, inside
 	case finished != nil:
 		return report, finished
-	case o.Keep && errors.Is(err, context.Canceled):
+	case o.Keep && len(report.Checks) > 0 && errors.Is(err, context.Canceled):
 		return report, nil
+	case errors.Is(err, context.Canceled):
+		return report, errors.New("interrupted; nothing of the playground is left")
 	}
 	return report, err
 }

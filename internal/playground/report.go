@@ -30,6 +30,10 @@ type Check struct {
 	OK    bool   `json:"ok"`
 	// Millis is a measured time, where the check is about one.
 	Millis float64 `json:"millis,omitempty"`
+	// Requests, Failed and Bodies are counts, where the check is about load; Bodies counts responses by their bodies.
+	Requests int            `json:"requests,omitempty"`
+	Failed   int            `json:"failed,omitempty"`
+	Bodies   map[string]int `json:"bodies,omitempty"`
 }
 
 // Table writes the report for people.
