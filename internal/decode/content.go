@@ -17,6 +17,10 @@ type builder struct {
 	reader *reader
 	in     *input
 	self   *identity
+	// kept are the entries that were decoded of lists whose entries may be left out.
+	kept map[string][]int
+	// emptied are the lists of which no entry is left.
+	emptied []string
 }
 
 // decodeContent turns an object into what it means to the model.
@@ -43,6 +47,7 @@ func decodeContent(r *reader, id ID) *content {
 		return &content{findings: b.list}
 	}
 	objects := b.build()
+	b.validate(objects)
 	return &content{objects: objects, findings: b.list}
 }
 
@@ -118,6 +123,7 @@ func (b *builder) virtualNode(o *v1beta2.VirtualNode) []mesh.Object {
 		if !ok {
 			continue
 		}
+		b.keep("spec.backends", i)
 		out.Spec.Backends = append(out.Spec.Backends, mesh.Backend{VirtualService: &mesh.VirtualServiceBackend{
 			VirtualServiceName: name,
 			ClientPolicy:       clientPolicy(backend.ClientPolicy),

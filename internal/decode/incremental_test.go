@@ -36,7 +36,7 @@ func start(t *testing.T) *decode.Decoder {
 		legacyNode("a", 80), legacyNode("b", 80), legacyNode("c", 80),
 		&v1beta1.VirtualService{ObjectMeta: named("s"), Spec: v1beta1.VirtualServiceSpec{
 			MeshName: "m",
-			Routes: []v1beta2.LegacyRoute{{Name: "r", HTTP: &v1beta2.LegacyHTTPRoute{Action: v1beta2.LegacyRouteAction{
+			Routes: []v1beta2.LegacyRoute{{Name: "r", HTTP: &v1beta2.LegacyHTTPRoute{Match: v1beta2.LegacyHTTPRouteMatch{Prefix: "/"}, Action: v1beta2.LegacyRouteAction{
 				WeightedTargets: []v1beta2.LegacyWeightedTarget{{VirtualNodeName: "a", Weight: 1}, {VirtualNodeName: "b", Weight: 1}},
 			}}}},
 		}},

@@ -116,14 +116,18 @@ func (b *builder) legacyNode(field, name string) (string, ID, bool) {
 func (b *builder) legacyAction(field string, action v1beta2.LegacyRouteAction) (mesh.RouteAction, []ID) {
 	var out mesh.RouteAction
 	var targets []ID
+	field += ".action.weightedTargets"
 	for i, target := range action.WeightedTargets {
-		at := fmt.Sprintf("%s.action.weightedTargets[%d].virtualNodeName", field, i)
-		name, id, ok := b.legacyNode(at, target.VirtualNodeName)
+		name, id, ok := b.legacyNode(fmt.Sprintf("%s[%d].virtualNodeName", field, i), target.VirtualNodeName)
 		if !ok {
 			continue
 		}
+		b.keep(field, i)
 		targets = append(targets, id)
 		out.WeightedTargets = append(out.WeightedTargets, mesh.WeightedTarget{VirtualNode: name, Weight: int32Of(target.Weight)})
+	}
+	if len(action.WeightedTargets) > 0 && len(out.WeightedTargets) == 0 {
+		b.emptied = append(b.emptied, field)
 	}
 	return out, targets
 }

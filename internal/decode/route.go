@@ -62,18 +62,22 @@ func (b *builder) httpRoute(field string, route *v1beta2.HTTPRoute) *mesh.HTTPRo
 
 func (b *builder) routeAction(field string, action v1beta2.RouteAction) mesh.RouteAction {
 	var out mesh.RouteAction
+	field += ".action.weightedTargets"
 	for i := range action.WeightedTargets {
 		target := &action.WeightedTargets[i]
-		at := fmt.Sprintf("%s.action.weightedTargets[%d]", field, i)
-		name, ok := b.virtualNodeName(at, target.VirtualNodeRef, target.VirtualNodeARN)
+		name, ok := b.virtualNodeName(fmt.Sprintf("%s[%d]", field, i), target.VirtualNodeRef, target.VirtualNodeARN)
 		if !ok {
 			continue
 		}
+		b.keep(field, i)
 		out.WeightedTargets = append(out.WeightedTargets, mesh.WeightedTarget{
 			VirtualNode: name,
 			Weight:      int32Of(target.Weight),
 			Port:        int32Ptr(target.Port),
 		})
+	}
+	if len(action.WeightedTargets) > 0 && len(out.WeightedTargets) == 0 {
+		b.emptied = append(b.emptied, field)
 	}
 	return out
 }
