@@ -27,6 +27,7 @@ import (
 type pod struct {
 	s         *site
 	name      string
+	hosts     string // the file that is /etc/hosts inside
 	box       *sandbox.Pod
 	ns        *os.File
 	addresses []netip.Addr
@@ -37,14 +38,13 @@ type pod struct {
 // pod makes a pod without a proxy.
 func (s *site) pod(name string) *pod {
 	s.t.Helper()
-	p := &pod{s: s, name: name}
+	p := &pod{s: s, name: name, hosts: filepath.Join(s.dir, name+".hosts")}
 	number := int(numbers.Add(1))
-	hosts := filepath.Join(s.dir, name+".hosts")
-	if err := os.WriteFile(hosts, []byte("127.0.0.1 localhost\n"), 0o600); err != nil {
+	if err := os.WriteFile(p.hosts, []byte("127.0.0.1 localhost\n"), 0o644); err != nil {
 		s.t.Fatal(err)
 	}
 	var err error
-	p.box, err = sandbox.StartPod(context.Background(), argv(), sandbox.PodConfig{Name: name, Workload: name, Namespace: "shop", Hosts: hosts, Resolv: hosts})
+	p.box, err = sandbox.StartPod(context.Background(), argv(), sandbox.PodConfig{Name: name, Workload: name, Namespace: "shop", Hosts: p.hosts, Resolv: p.hosts})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -237,6 +237,10 @@ func request(c *http.Client, method, url string, headers ...string) answer {
 	}
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")
+		if name == "Host" {
+			r.Host = value
+			continue
+		}
 		r.Header.Set(name, value)
 	}
 	response, err := c.Do(r)
