@@ -72,6 +72,14 @@ func (l *lookup) discoverDNS(n *VirtualNode, dns *DNSServiceDiscovery, d *discov
 			return
 		}
 	}
+	if ownHost(dns.Hostname) {
+		l.report(Finding{
+			Severity: SeverityError, Reason: ReasonInvalid, Object: n.Source, Field: d.field + ".hostname", Value: dns.Hostname,
+			Message: fmt.Sprintf("virtual node %q is to be found at a host that means the caller's own machine, where a proxy's administration listens, so it has no endpoints", n.Name),
+			Mend:    "name the Service or host that the workload has",
+		})
+		return
+	}
 	d.Type = DiscoveryLogicalDNS
 	if dns.ResponseType == DNSEndpoints {
 		d.Type = DiscoveryStrictDNS

@@ -73,6 +73,10 @@ func TestAFaultIsAFindingThatNamesPlaceAndMendAndTheRestGoesOn(t *testing.T) {
 			text:   strings.Replace(node("odd"), "port: 8080", "port: 70000", 1),
 			reason: "Invalid", object: "VirtualNode shop/odd",
 		},
+		"a host that is the proxy's own": {
+			text:   strings.Replace(node("odd"), "odd.shop.svc.cluster.local", "127.0.0.1", 1),
+			reason: "Invalid", object: "VirtualNode shop/odd",
+		},
 		"a namespace of no mesh": {
 			text:   strings.ReplaceAll(node("odd"), "namespace: shop", "namespace: elsewhere"),
 			reason: "NoMesh", object: "VirtualNode elsewhere/odd",

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"github.com/google/go-cmp/cmp"
 )
@@ -180,5 +181,40 @@ func TestARouterWithTenThousandRoutesIsServedAndChangedInOneResponse(t *testing.
 	}
 	if bad := w.errors(); len(bad) > 0 {
 		t.Errorf("findings: %v", bad[:min(len(bad), 5)])
+	}
+}
+
+// TestNoClusterLeadsToTheProxysOwnMachineButThoseOfItsApplication guards the administration of proxies and the credentials that clouds hand out.
+func TestNoClusterLeadsToTheProxysOwnMachineButThoseOfItsApplication(t *testing.T) {
+	t.Parallel()
+	manifests := base()
+	backends := []string{"api", "pulse"}
+	for i, host := range []string{"localhost", "127.0.0.1", "127.1", "'::1'", "169.254.169.254", "0.0.0.0", "admin.localhost."} {
+		name := fmt.Sprint("evil", i)
+		backends = append(backends, name)
+		manifests["9"+name+".yaml"] = docs(strings.Replace(node(name), name+".shop.svc.cluster.local", host, 1), provided(name, name))
+	}
+	manifests["10-web.yaml"] = webNode(backends...)
+	w := newWorld(t, manifests)
+	p := newProxy(w, web, new(delta))
+	p.connect()
+	p.settle()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name, r := range p.held[cds] {
+		c := new(clusterv3.Cluster)
+		if err := r.body.UnmarshalTo(c); err != nil {
+			t.Fatal(err)
+		}
+		for _, locality := range c.GetLoadAssignment().GetEndpoints() {
+			for _, e := range locality.GetLbEndpoints() {
+				if !strings.HasPrefix(name, "cds_ingress_") {
+					t.Errorf("%s leads to %s", name, e.GetEndpoint().GetAddress().GetSocketAddress().GetAddress())
+				}
+			}
+		}
+	}
+	if n := len(p.held[cds]); n < len(backends) {
+		t.Errorf("only %d clusters", n)
 	}
 }
