@@ -20,7 +20,7 @@ type builder struct {
 	// kept are the entries that were decoded of lists whose entries may be left out.
 	kept map[string][]int
 	// emptied are the lists of which no entry is left.
-	emptied []string
+	emptied map[string]struct{}
 }
 
 // decodeContent turns an object into what it means to the model.

@@ -205,8 +205,9 @@ func (d *Decoder) compute(key cellKey, r *reader) any {
 		return membersOf(r, key.id.Namespace)
 	case stageWorkload:
 		return workloads(r, key.id)
+	default:
+		return nil
 	}
-	return nil
 }
 
 // changed follows a change of a cell's value: claims move, model objects come and go.
@@ -220,6 +221,8 @@ func (d *Decoder) changed(key cellKey, old, value any) {
 		after, _ := value.(*content)
 		d.replace(key.id, before, after)
 		d.touched[key.id] = struct{}{}
+	default:
+		// The other stages are read by these alone.
 	}
 }
 

@@ -6,14 +6,14 @@ package decode
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tulle-mesh/tulle/api/v1beta1"
 	"github.com/tulle-mesh/tulle/api/v1beta2"
@@ -117,9 +117,7 @@ func meshesOf(r *reader, namespace string) []ID {
 func namespaceLabels(r *reader, namespace string) labels.Set {
 	set := labels.Set{corev1.LabelMetadataName: namespace}
 	if object, in := get[*corev1.Namespace](r, ID{Kind: kindNamespace, Name: namespace}); in != nil {
-		for key, value := range object.Labels {
-			set[key] = value
-		}
+		maps.Copy(set, object.Labels)
 	}
 	return set
 }

@@ -127,7 +127,7 @@ func (b *builder) legacyAction(field string, action v1beta2.LegacyRouteAction) (
 		out.WeightedTargets = append(out.WeightedTargets, mesh.WeightedTarget{VirtualNode: name, Weight: int32Of(target.Weight)})
 	}
 	if len(action.WeightedTargets) > 0 && len(out.WeightedTargets) == 0 {
-		b.emptied = append(b.emptied, field)
+		b.empty(field)
 	}
 	return out, targets
 }

@@ -85,20 +85,6 @@ func kindOf(object metav1.Object) (kind, apiVersion string) {
 			return kindDeployment, o.APIVersion
 		}
 		return "", ""
-	case *v1beta2.Mesh, *v1beta1.Mesh:
-		kind = kindMesh
-	case *v1beta2.VirtualNode, *v1beta1.VirtualNode:
-		kind = kindVirtualNode
-	case *v1beta2.VirtualService, *v1beta1.VirtualService:
-		kind = kindVirtualService
-	case *v1beta2.VirtualRouter:
-		kind = kindVirtualRouter
-	case *v1beta2.VirtualGateway:
-		kind = kindVirtualGateway
-	case *v1beta2.GatewayRoute:
-		kind = kindGatewayRoute
-	case *v1beta2.BackendGroup:
-		kind = kindBackendGroup
 	case *corev1.Namespace:
 		return kindNamespace, "v1"
 	case *corev1.Service:
@@ -107,14 +93,35 @@ func kindOf(object metav1.Object) (kind, apiVersion string) {
 		return kindPod, "v1"
 	case *discoveryv1.EndpointSlice:
 		return kindEndpointSlice, discoveryv1.SchemeGroupVersion.String()
-	default:
-		return "", ""
+	case *v1beta1.Mesh:
+		return kindMesh, v1beta1.GroupVersion().String()
+	case *v1beta1.VirtualNode:
+		return kindVirtualNode, v1beta1.GroupVersion().String()
+	case *v1beta1.VirtualService:
+		return kindVirtualService, v1beta1.GroupVersion().String()
 	}
+	return kindOfStored(object), v1beta2.GroupVersion().String()
+}
+
+// kindOfStored is the kind of a custom resource in the stored version, empty for anything else.
+func kindOfStored(object metav1.Object) string {
 	switch object.(type) {
-	case *v1beta1.Mesh, *v1beta1.VirtualNode, *v1beta1.VirtualService:
-		return kind, v1beta1.GroupVersion().String()
+	case *v1beta2.Mesh:
+		return kindMesh
+	case *v1beta2.VirtualNode:
+		return kindVirtualNode
+	case *v1beta2.VirtualService:
+		return kindVirtualService
+	case *v1beta2.VirtualRouter:
+		return kindVirtualRouter
+	case *v1beta2.VirtualGateway:
+		return kindVirtualGateway
+	case *v1beta2.GatewayRoute:
+		return kindGatewayRoute
+	case *v1beta2.BackendGroup:
+		return kindBackendGroup
 	}
-	return kind, v1beta2.GroupVersion().String()
+	return ""
 }
 
 // input is an object as it was given, in the stored version of its kind.

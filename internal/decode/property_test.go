@@ -22,7 +22,7 @@ import (
 	"github.com/tulle-mesh/tulle/internal/mesh"
 )
 
-func comparable() []cmp.Option {
+func addresses() []cmp.Option {
 	return []cmp.Option{cmp.Comparer(func(a, b netip.Addr) bool { return a == b })}
 }
 
@@ -80,7 +80,7 @@ func (w *world) step(t *testing.T, step int) {
 	}
 	fresh := world{model: map[mesh.Key]mesh.Object{}, findings: map[mesh.Source][]mesh.Finding{}}
 	fresh.apply(t, step, scratch.Flush())
-	if diff := cmp.Diff(fresh.model, w.model, comparable()...); diff != "" {
+	if diff := cmp.Diff(fresh.model, w.model, addresses()...); diff != "" {
 		t.Fatalf("step %d: the model differs (-scratch +incremental):\n%s", step, diff)
 	}
 	if diff := cmp.Diff(fresh.findings, w.findings); diff != "" {
@@ -95,7 +95,7 @@ func (w *world) step(t *testing.T, step int) {
 func (w *world) apply(t *testing.T, step int, changes mesh.Changes) {
 	t.Helper()
 	for _, o := range changes.Set {
-		if cmp.Equal(w.model[o.Key()], o, comparable()...) {
+		if cmp.Equal(w.model[o.Key()], o, addresses()...) {
 			t.Fatalf("step %d: %s is reported and did not change", step, o.Key())
 		}
 		w.model[o.Key()] = o

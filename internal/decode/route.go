@@ -77,7 +77,7 @@ func (b *builder) routeAction(field string, action v1beta2.RouteAction) mesh.Rou
 		})
 	}
 	if len(action.WeightedTargets) > 0 && len(out.WeightedTargets) == 0 {
-		b.emptied = append(b.emptied, field)
+		b.empty(field)
 	}
 	return out
 }

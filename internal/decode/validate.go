@@ -5,7 +5,6 @@ package decode
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -87,19 +86,32 @@ func (b *builder) nameOf(object mesh.Object, field string) (string, bool) {
 
 // original puts the places of list entries back to those in the custom resource.
 func (b *builder) original(field string) (string, bool) {
-	for list, places := range b.kept {
-		rest, ok := strings.CutPrefix(field, list+"[")
+	for at, char := range field {
+		if char != '[' {
+			continue
+		}
+		list := field[:at]
+		places, ok := b.kept[list]
 		if !ok {
 			continue
 		}
-		number, after, _ := strings.Cut(rest, "]")
+		number, after, _ := strings.Cut(field[at+1:], "]")
 		if i, err := strconv.Atoi(number); err == nil && i < len(places) {
 			return fmt.Sprintf("%s[%d]%s", list, places[i], after), true
 		}
 		// The entry comes from a backend group, whose services are held to account themselves.
 		return "", false
 	}
-	return field, !slices.Contains(b.emptied, field)
+	_, empty := b.emptied[field]
+	return field, !empty
+}
+
+// empty notes a list of which no entry is left.
+func (b *builder) empty(list string) {
+	if b.emptied == nil {
+		b.emptied = map[string]struct{}{}
+	}
+	b.emptied[list] = struct{}{}
 }
 
 // spelled replaces the names that the API spells in another way than the version in which the object was written.

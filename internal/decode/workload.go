@@ -4,6 +4,7 @@
 package decode
 
 import (
+	"maps"
 	"net/netip"
 	"strings"
 
@@ -220,12 +221,8 @@ func (f *findings) podAddresses(pod *corev1.Pod) []netip.Addr {
 // attributes are what the pod's instance in AWS Cloud Map carried.
 func attributes(pod *corev1.Pod, node memberNode) map[string]string {
 	out := make(map[string]string, len(pod.Labels)+len(node.attributes)+4)
-	for key, value := range pod.Labels {
-		out[key] = value
-	}
-	for key, value := range node.attributes {
-		out[key] = value
-	}
+	maps.Copy(out, pod.Labels)
+	maps.Copy(out, node.attributes)
 	out["k8s.io/pod"] = pod.Name
 	out["k8s.io/namespace"] = pod.Namespace
 	out["appmesh.k8s.aws/mesh"] = node.key.Mesh

@@ -268,8 +268,8 @@ func (f *filler) checkName(node *yaml.Node, object metav1.Object) {
 		field, value string
 		check        func(string) []string
 	}{
-		{"metadata.name", object.GetName(), func(s string) []string { return validation.IsDNS1123Subdomain(s) }},
-		{"metadata.namespace", object.GetNamespace(), func(s string) []string { return validation.IsDNS1123Label(s) }},
+		{"metadata.name", object.GetName(), validation.IsDNS1123Subdomain},
+		{"metadata.namespace", object.GetNamespace(), validation.IsDNS1123Label},
 	} {
 		if part.value == "" && part.field == "metadata.namespace" || len(part.check(part.value)) == 0 {
 			continue
@@ -320,8 +320,7 @@ func lineOf(err error) (line int, message string) {
 func (p *parsed) unreadable(name string, before int, err error) {
 	p.broken = true
 	line, message := lineOf(err)
-	var typed *yaml.TypeError
-	if errors.As(err, &typed) {
+	if typed, ok := errors.AsType[*yaml.TypeError](err); ok {
 		message = oneLine(strings.Join(typed.Errors, "; "))
 	}
 	p.add(name, mesh.Source{}, fault{

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 
@@ -18,7 +17,7 @@ import (
 // ("spec.listeners[0].portMapping.port"). Where the file has no such field it is the line of the nearest one around it,
 // and at worst the object's own.
 func Locate(name string, line int, field string) int {
-	text, err := os.ReadFile(name)
+	text, err := readFile(name)
 	if err != nil || field == "" {
 		return line
 	}
@@ -57,7 +56,7 @@ func at(node *yaml.Node, line int) *yaml.Node {
 // follow walks a path of fields as far as it goes.
 func follow(node *yaml.Node, field string) int {
 	line := node.Line
-	for _, step := range strings.Split(strings.ReplaceAll(field, "[", ".["), ".") {
+	for step := range strings.SplitSeq(strings.ReplaceAll(field, "[", ".["), ".") {
 		for node.Kind == yaml.AliasNode {
 			node = node.Alias
 		}

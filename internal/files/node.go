@@ -86,7 +86,7 @@ func (f *filler) fill(node *yaml.Node, v reflect.Value) {
 		return
 	}
 	if v.CanAddr() {
-		if own, ok := v.Addr().Interface().(json.Unmarshaler); ok {
+		if own, ok := reflect.TypeAssert[json.Unmarshaler](v.Addr()); ok {
 			f.unmarshal(node, own)
 			return
 		}
@@ -313,7 +313,7 @@ func (f *filler) fillScalar(node *yaml.Node, v reflect.Value) {
 	}
 	switch v.Kind() {
 	case reflect.String:
-		if node.ShortTag() == "!!str" || node.ShortTag() == "!!timestamp" || node.ShortTag() == "!!binary" {
+		if isText(node) {
 			v.SetString(node.Value)
 			return
 		}
@@ -341,6 +341,15 @@ func (f *filler) fillScalar(node *yaml.Node, v reflect.Value) {
 	}
 }
 
+// isText says whether a scalar is text where text is asked for. Dates are, for JSON has none.
+func isText(node *yaml.Node) bool {
+	switch node.ShortTag() {
+	case "!!str", "!!timestamp", "!!binary":
+		return true
+	}
+	return false
+}
+
 // plain is a node as encoding/json would decode it.
 func (f *filler) plain(node *yaml.Node) any {
 	node, ok := f.enter(node)
@@ -361,8 +370,9 @@ func (f *filler) plain(node *yaml.Node) any {
 		return out
 	case yaml.ScalarNode:
 		return scalar(node)
+	default:
+		return nil
 	}
-	return nil
 }
 
 func scalar(node *yaml.Node) any {

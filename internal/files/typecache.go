@@ -92,8 +92,9 @@ func described(node *yaml.Node) string {
 			return cut(node.Value)
 		}
 		return fmt.Sprintf("the text %q", cut(node.Value))
+	default:
+		return "nothing"
 	}
-	return "nothing"
 }
 
 func scalarName(kind reflect.Kind) string {

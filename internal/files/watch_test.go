@@ -112,10 +112,12 @@ func TestChangesOnDiskAreFollowed(t *testing.T) {
 	t.Parallel()
 	for name, steps := range map[string]func(t *testing.T, f *follower, dir string){
 		"a save": func(t *testing.T, f *follower, dir string) {
+			t.Helper()
 			write(t, dir+"/a.yaml", meshNamed("a", "ALLOW_ALL"))
 			f.until("a=ALLOW_ALL", 0)
 		},
 		"a new file and its removal": func(t *testing.T, f *follower, dir string) {
+			t.Helper()
 			write(t, dir+"/b.yml", meshNamed("b", "DROP_ALL"))
 			f.until("a=DROP_ALL b=DROP_ALL", 0)
 			if err := os.Remove(dir + "/a.yaml"); err != nil {
@@ -124,6 +126,7 @@ func TestChangesOnDiskAreFollowed(t *testing.T) {
 			f.until("b=DROP_ALL", 0)
 		},
 		"an atomic rename": func(t *testing.T, f *follower, dir string) {
+			t.Helper()
 			write(t, dir+"/.a.yaml.tmp", meshNamed("a", "ALLOW_ALL"))
 			if err := os.Rename(dir+"/.a.yaml.tmp", dir+"/a.yaml"); err != nil {
 				t.Fatal(err)
@@ -131,6 +134,7 @@ func TestChangesOnDiskAreFollowed(t *testing.T) {
 			f.until("a=ALLOW_ALL", 0)
 		},
 		"a broken file keeps what it held": func(t *testing.T, f *follower, dir string) {
+			t.Helper()
 			write(t, dir+"/a.yaml", meshNamed("a", "ALLOW_ALL")+"---\n{")
 			f.until("a=DROP_ALL", 1)
 			write(t, dir+"/b.yaml", meshNamed("b", "DROP_ALL"))
@@ -139,10 +143,12 @@ func TestChangesOnDiskAreFollowed(t *testing.T) {
 			f.until("a=ALLOW_ALL b=DROP_ALL", 0)
 		},
 		"an object at fault keeps what it was while others go on": func(t *testing.T, f *follower, dir string) {
+			t.Helper()
 			write(t, dir+"/a.yaml", meshNamed("a", "[]")+"---\n"+meshNamed("b", "DROP_ALL"))
 			f.until("a=DROP_ALL b=DROP_ALL", 1)
 		},
 		"the same object in two files": func(t *testing.T, f *follower, dir string) {
+			t.Helper()
 			write(t, dir+"/b.yaml", meshNamed("a", "ALLOW_ALL"))
 			f.until("a=ALLOW_ALL", 1)
 			if err := os.Remove(dir + "/b.yaml"); err != nil {
@@ -151,6 +157,7 @@ func TestChangesOnDiskAreFollowed(t *testing.T) {
 			f.until("a=DROP_ALL", 0)
 		},
 		"a directory inside is another matter": func(t *testing.T, f *follower, dir string) {
+			t.Helper()
 			write(t, dir+"/inner/c.yaml", meshNamed("c", "DROP_ALL"))
 			write(t, dir+"/notes.txt", meshNamed("d", "DROP_ALL"))
 			write(t, dir+"/b.yaml", meshNamed("b", "DROP_ALL"))
