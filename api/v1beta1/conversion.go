@@ -36,12 +36,19 @@ func (in *Mesh) ToV1beta2() *v1beta2.Mesh {
 		TypeMeta:   typeMeta(in.Kind),
 		ObjectMeta: *in.ObjectMeta.DeepCopy(),
 		Spec: v1beta2.MeshSpec{
-			AWSName:               new(in.Name),
+			AWSName:               nameOr(in.Spec.AWSName, in.Name),
+			NamespaceSelector:     in.Spec.NamespaceSelector.DeepCopy(),
+			MeshOwner:             clonePtr(in.Spec.MeshOwner),
+			MeshServiceDiscovery:  in.Spec.MeshServiceDiscovery.DeepCopy(),
 			EgressFilter:          in.Spec.EgressFilter.DeepCopy(),
 			ServiceDiscoveryType:  clonePtr(in.Spec.ServiceDiscoveryType),
 			CloudMapNamespaceName: clonePtr(in.Spec.CloudMapNamespaceName),
 		},
-		Status: v1beta2.MeshStatus{MeshARN: clonePtr(in.Status.MeshArn), Conditions: cloneConditions(in.Status.Conditions)},
+		Status: v1beta2.MeshStatus{
+			MeshARN:            clonePtr(in.Status.MeshArn),
+			Conditions:         cloneConditions(in.Status.Conditions),
+			ObservedGeneration: clonePtr(in.Status.ObservedGeneration),
+		},
 	}
 }
 
@@ -52,24 +59,29 @@ func (in *VirtualNode) ToV1beta2() *v1beta2.VirtualNode {
 		TypeMeta:   typeMeta(in.Kind),
 		ObjectMeta: *in.ObjectMeta.DeepCopy(),
 		Spec: v1beta2.VirtualNodeSpec{
-			AWSName:          new(MangledName(in.Name, in.Namespace)),
+			PodSelector:      in.Spec.PodSelector.DeepCopy(),
 			ServiceDiscovery: in.Spec.ServiceDiscovery.toV1beta2(),
-			MeshRef:          meshRef(in.Spec.MeshName),
-			MeshName:         new(in.Spec.MeshName),
+			BackendGroups:    slices.Clone(in.Spec.BackendGroups),
 		},
 		Status: v1beta2.VirtualNodeStatus{
-			VirtualNodeARN: clonePtr(in.Status.VirtualNodeArn),
-			Conditions:     cloneConditions(in.Status.Conditions),
+			VirtualNodeARN:     clonePtr(in.Status.VirtualNodeArn),
+			Conditions:         cloneConditions(in.Status.Conditions),
+			ObservedGeneration: clonePtr(in.Status.ObservedGeneration),
+			MeshArn:            clonePtr(in.Status.MeshArn),
+			CloudMapService:    in.Status.CloudMapService.DeepCopy(),
 		},
 	}
+	for i := range out.Spec.BackendGroups {
+		in.Spec.BackendGroups[i].DeepCopyInto(&out.Spec.BackendGroups[i])
+	}
+	names := naming{origin: in.Spec.WrittenIn, awsName: in.Spec.AWSName, meshRef: in.Spec.MeshRef, meshName: in.Spec.MeshName}
+	out.Spec.AWSName, out.Spec.MeshRef, out.Spec.MeshName = names.toV1beta2(MangledName(in.Name, in.Namespace))
 	for i := range in.Spec.Listeners {
 		out.Spec.Listeners = append(out.Spec.Listeners, in.Spec.Listeners[i].toV1beta2())
 	}
-	for _, backend := range in.Spec.Backends {
-		out.Spec.Backends = append(out.Spec.Backends, v1beta2.Backend{VirtualService: v1beta2.VirtualServiceBackend{
-			VirtualServiceName: new(backend.VirtualService.VirtualServiceName),
-			ClientPolicy:       backend.VirtualService.ClientPolicy.toV1beta2(),
-		}})
+	for i := range in.Spec.Backends {
+		service := in.Spec.Backends[i].VirtualService.toV1beta2(in.Spec.WrittenIn)
+		out.Spec.Backends = append(out.Spec.Backends, v1beta2.Backend{VirtualService: service})
 	}
 	if in.Spec.BackendDefaults != nil {
 		out.Spec.BackendDefaults = &v1beta2.BackendDefaults{ClientPolicy: in.Spec.BackendDefaults.ClientPolicy.toV1beta2()}
@@ -81,26 +93,35 @@ func (in *VirtualNode) ToV1beta2() *v1beta2.VirtualNode {
 // ToV1beta2 converts the service. Its own router and routes stay as they are, in the legacy fields.
 func (in *VirtualService) ToV1beta2() *v1beta2.VirtualService {
 	copied := in.Spec.DeepCopy()
-	return &v1beta2.VirtualService{
+	out := &v1beta2.VirtualService{
 		TypeMeta:   typeMeta(in.Kind),
 		ObjectMeta: *in.ObjectMeta.DeepCopy(),
 		Spec: v1beta2.VirtualServiceSpec{
-			AWSName:       new(in.Name),
-			MeshRef:       meshRef(in.Spec.MeshName),
-			MeshName:      new(in.Spec.MeshName),
+			Provider:      copied.Provider,
 			VirtualRouter: copied.VirtualRouter,
 			Routes:        copied.Routes,
 		},
 		Status: v1beta2.VirtualServiceStatus{
-			VirtualServiceARN: clonePtr(in.Status.VirtualServiceArn),
-			Conditions:        cloneConditions(in.Status.Conditions),
+			VirtualServiceARN:  clonePtr(in.Status.VirtualServiceArn),
+			Conditions:         cloneConditions(in.Status.Conditions),
+			ObservedGeneration: clonePtr(in.Status.ObservedGeneration),
+			VirtualRouterArn:   clonePtr(in.Status.VirtualRouterArn),
+			RouteArns:          slices.Clone(in.Status.RouteArns),
 		},
 	}
+	names := naming{origin: in.Spec.WrittenIn, awsName: in.Spec.AWSName, meshRef: in.Spec.MeshRef, meshName: in.Spec.MeshName}
+	out.Spec.AWSName, out.Spec.MeshRef, out.Spec.MeshName = names.toV1beta2(in.Name)
+	return out
 }
 
 func (in *Listener) toV1beta2() v1beta2.Listener {
 	protocol := v1beta2.PortProtocol(in.PortMapping.Protocol)
-	out := v1beta2.Listener{PortMapping: v1beta2.PortMapping{Port: in.PortMapping.Port, Protocol: protocol}}
+	out := v1beta2.Listener{
+		PortMapping:      v1beta2.PortMapping{Port: in.PortMapping.Port, Protocol: protocol},
+		OutlierDetection: in.OutlierDetection.DeepCopy(),
+		ConnectionPool:   in.ConnectionPool.DeepCopy(),
+		Timeout:          in.Timeout.DeepCopy(),
+	}
 	if check := in.HealthCheck; check != nil {
 		out.HealthCheck = &v1beta2.HealthCheckPolicy{
 			HealthyThreshold:   valueOr(check.HealthyThreshold, defaultHealthyThreshold),
@@ -115,7 +136,8 @@ func (in *Listener) toV1beta2() v1beta2.Listener {
 	if tls := in.TLS; tls != nil {
 		out.TLS = &v1beta2.ListenerTLS{
 			Mode:        tls.Mode,
-			Certificate: v1beta2.ListenerTLSCertificate{File: clonePtr(tls.Certificate.File)},
+			Certificate: v1beta2.ListenerTLSCertificate{File: clonePtr(tls.Certificate.File), SDS: clonePtr(tls.Certificate.SDS)},
+			Validation:  tls.Validation.DeepCopy(),
 		}
 		if acm := tls.Certificate.ACM; acm != nil {
 			out.TLS.Certificate.ACM = &v1beta2.TLSACMCertificate{CertificateARN: acm.CertificateArn}
@@ -130,19 +152,55 @@ func (in *ServiceDiscovery) toV1beta2() *v1beta2.ServiceDiscovery {
 	}
 	out := &v1beta2.ServiceDiscovery{}
 	if in.DNS != nil {
-		out.DNS = &v1beta2.DNSServiceDiscovery{Hostname: in.DNS.HostName}
+		out.DNS = &v1beta2.DNSServiceDiscovery{Hostname: in.DNS.HostName, ResponseType: clonePtr(in.DNS.ResponseType)}
 	}
 	if in.CloudMap != nil {
 		out.AWSCloudMap = &v1beta2.AWSCloudMapServiceDiscovery{
 			NamespaceName: in.CloudMap.NamespaceName,
 			ServiceName:   in.CloudMap.ServiceName,
 		}
-		for _, key := range slices.Sorted(maps.Keys(in.CloudMap.Attributes)) {
-			out.AWSCloudMap.Attributes = append(out.AWSCloudMap.Attributes, v1beta2.AWSCloudMapInstanceAttribute{
-				Key:   key,
-				Value: in.CloudMap.Attributes[key],
-			})
-		}
+		out.AWSCloudMap.Attributes = in.CloudMap.attributes()
+	}
+	return out
+}
+
+// attributes lists the attributes as they were written in v1beta2 while the list says the same, and by key otherwise.
+func (in *CloudMapServiceDiscovery) attributes() []v1beta2.AWSCloudMapInstanceAttribute {
+	if len(in.AttributeList) > 0 && maps.Equal(attributeMap(in.AttributeList), in.Attributes) {
+		return slices.Clone(in.AttributeList)
+	}
+	return sortedAttributes(in.Attributes)
+}
+
+func sortedAttributes(attributes map[string]string) []v1beta2.AWSCloudMapInstanceAttribute {
+	var list []v1beta2.AWSCloudMapInstanceAttribute
+	for _, key := range slices.Sorted(maps.Keys(attributes)) {
+		list = append(list, v1beta2.AWSCloudMapInstanceAttribute{Key: key, Value: attributes[key]})
+	}
+	return list
+}
+
+// attributeMap is a list of attributes as a map, nil for an empty one. Of two with one key the last counts.
+func attributeMap(list []v1beta2.AWSCloudMapInstanceAttribute) map[string]string {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make(map[string]string, len(list))
+	for _, attribute := range list {
+		out[attribute.Key] = attribute.Value
+	}
+	return out
+}
+
+func (in *VirtualServiceBackend) toV1beta2(origin Origin) v1beta2.VirtualServiceBackend {
+	out := v1beta2.VirtualServiceBackend{
+		VirtualServiceRef: in.VirtualServiceRef.DeepCopy(),
+		VirtualServiceARN: clonePtr(in.VirtualServiceARN),
+		ClientPolicy:      in.ClientPolicy.toV1beta2(),
+	}
+	byName := origin != OriginV1beta2 && in.VirtualServiceRef == nil && in.VirtualServiceARN == nil
+	if byName || in.VirtualServiceName != "" {
+		out.VirtualServiceName = new(in.VirtualServiceName)
 	}
 	return out
 }
@@ -154,8 +212,9 @@ func (in *ClientPolicy) toV1beta2() *v1beta2.ClientPolicy {
 	if in.TLS == nil {
 		return &v1beta2.ClientPolicy{}
 	}
-	trust := v1beta2.TLSValidationContextTrust{File: clonePtr(in.TLS.Validation.Trust.File)}
-	if acm := in.TLS.Validation.Trust.ACM; acm != nil {
+	validation := &in.TLS.Validation
+	trust := v1beta2.TLSValidationContextTrust{File: clonePtr(validation.Trust.File), SDS: clonePtr(validation.Trust.SDS)}
+	if acm := validation.Trust.ACM; acm != nil {
 		trust.ACM = &v1beta2.TLSValidationContextACMTrust{
 			CertificateAuthorityARNs: slices.Clone(acm.CertificateAuthorityArns),
 		}
@@ -163,7 +222,11 @@ func (in *ClientPolicy) toV1beta2() *v1beta2.ClientPolicy {
 	return &v1beta2.ClientPolicy{TLS: &v1beta2.ClientPolicyTLS{
 		Enforce:    clonePtr(in.TLS.Enforce),
 		Ports:      slices.Clone(in.TLS.Ports),
-		Validation: v1beta2.TLSValidationContext{Trust: trust},
+		Validation: v1beta2.TLSValidationContext{
+			Trust:                   trust,
+			SubjectAlternativeNames: validation.SubjectAlternativeNames.DeepCopy(),
+		},
+		Certificate: in.TLS.Certificate.DeepCopy(),
 	}}
 }
 
@@ -175,7 +238,10 @@ func (in *Logging) toV1beta2() *v1beta2.Logging {
 	if in.AccessLog != nil {
 		out.AccessLog = &v1beta2.AccessLog{}
 		if in.AccessLog.File != nil {
-			out.AccessLog.File = &v1beta2.FileAccessLog{Path: in.AccessLog.File.Path}
+			out.AccessLog.File = &v1beta2.FileAccessLog{
+				Path:   in.AccessLog.File.Path,
+				Format: in.AccessLog.File.Format.DeepCopy(),
+			}
 		}
 	}
 	return out

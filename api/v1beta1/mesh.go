@@ -20,6 +20,18 @@ type MeshSpec struct {
 	// CloudMapNamespaceName is accepted and kept; nothing reads it.
 	// +optional
 	CloudMapNamespaceName *string `json:"cloudMapNamespaceName,omitempty"`
+	// AWSName is carried for v1beta2: the App Mesh name where it is not the object's own; "" where v1beta2 has none.
+	// +optional
+	AWSName *string `json:"awsName,omitempty"`
+	// NamespaceSelector is carried for v1beta2: the namespaces whose objects join the mesh.
+	// +optional
+	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
+	// MeshOwner is carried for v1beta2: the account that owns a shared mesh.
+	// +optional
+	MeshOwner *string `json:"meshOwner,omitempty"`
+	// MeshServiceDiscovery is carried for v1beta2: what all service discovery of the mesh shares.
+	// +optional
+	MeshServiceDiscovery *v1beta2.MeshServiceDiscovery `json:"meshServiceDiscovery,omitempty"`
 }
 
 // MeshStatus is the observed state of a Mesh.
@@ -30,6 +42,9 @@ type MeshStatus struct {
 	// Conditions of the mesh, under the name that this version gives them.
 	// +optional
 	Conditions []v1beta2.Condition `json:"meshCondition,omitempty"`
+	// ObservedGeneration is carried for v1beta2: the generation of the object that the status speaks of.
+	// +optional
+	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 }
 
 // Mesh is a network of services. Its object name is its App Mesh name.

@@ -48,6 +48,9 @@ type ListenerTLSCertificate struct {
 	// File reads it from the proxy's file system.
 	// +optional
 	File *v1beta2.TLSFileCertificate `json:"file,omitempty"`
+	// SDS is carried for v1beta2: the secret discovery service's name of it.
+	// +optional
+	SDS *v1beta2.TLSSDSCertificate `json:"sds,omitempty"`
 }
 
 // ListenerTLS ends TLS at a node's listener.
@@ -56,6 +59,9 @@ type ListenerTLS struct {
 	Mode v1beta2.ListenerTLSMode `json:"mode"`
 	// Certificate that the listener shows.
 	Certificate ListenerTLSCertificate `json:"certificate"`
+	// Validation is carried for v1beta2: how client certificates are verified.
+	// +optional
+	Validation *v1beta2.ListenerTLSValidationContext `json:"validation,omitempty"`
 }
 
 // Listener is a port on which a node takes traffic.
@@ -68,6 +74,15 @@ type Listener struct {
 	// TLS that the listener ends.
 	// +optional
 	TLS *ListenerTLS `json:"tls,omitempty"`
+	// OutlierDetection is carried for v1beta2: how callers leave out failing endpoints.
+	// +optional
+	OutlierDetection *v1beta2.OutlierDetection `json:"outlierDetection,omitempty"`
+	// ConnectionPool is carried for v1beta2: the limits on the load.
+	// +optional
+	ConnectionPool *v1beta2.VirtualNodeConnectionPool `json:"connectionPool,omitempty"`
+	// Timeout is carried for v1beta2: the timeouts of requests and connections.
+	// +optional
+	Timeout *v1beta2.ListenerTimeout `json:"timeout,omitempty"`
 }
 
 // CloudMapServiceDiscovery finds endpoints among the pods registered under a service name.
@@ -81,6 +96,10 @@ type CloudMapServiceDiscovery struct {
 	// Attributes that narrow the choice; an endpoint must carry them all.
 	// +optional
 	Attributes map[string]string `json:"attributes,omitempty"`
+	// AttributeList is carried for v1beta2: the attributes in the order in which they were written there. It counts while
+	// it says the same as attributes.
+	// +optional
+	AttributeList []v1beta2.AWSCloudMapInstanceAttribute `json:"attributeList,omitempty"`
 }
 
 // DNSServiceDiscovery finds endpoints by a host name.
@@ -88,6 +107,9 @@ type DNSServiceDiscovery struct {
 	// HostName to resolve.
 	// +optional
 	HostName string `json:"hostName,omitempty"`
+	// ResponseType is carried for v1beta2: how the addresses of an answer are used.
+	// +optional
+	ResponseType *v1beta2.DNSResponseType `json:"responseType,omitempty"`
 }
 
 // ServiceDiscovery says how callers find a node's endpoints; set exactly one member.
@@ -115,6 +137,9 @@ type TLSTrust struct {
 	// File is a bundle in the proxy's file system.
 	// +optional
 	File *v1beta2.TLSValidationContextFileTrust `json:"file,omitempty"`
+	// SDS is carried for v1beta2: what a secret discovery service delivers.
+	// +optional
+	SDS *v1beta2.TLSValidationContextSDSTrust `json:"sds,omitempty"`
 }
 
 // TLSValidation says how a backend's certificate is verified.
@@ -122,6 +147,9 @@ type TLSValidation struct {
 	// Trust anchor that must have signed the certificate.
 	// +optional
 	Trust TLSTrust `json:"trust,omitempty"`
+	// SubjectAlternativeNames is carried for v1beta2: the names that are accepted.
+	// +optional
+	SubjectAlternativeNames *v1beta2.SubjectAlternativeNames `json:"subjectAlternativeNames,omitempty"`
 }
 
 // ClientPolicyTLS holds the TLS settings of connections to backends.
@@ -135,6 +163,9 @@ type ClientPolicyTLS struct {
 	// Validation of the server's certificate.
 	// +optional
 	Validation TLSValidation `json:"validation,omitempty"`
+	// Certificate is carried for v1beta2: the certificate that the client shows.
+	// +optional
+	Certificate *v1beta2.ClientTLSCertificate `json:"certificate,omitempty"`
 }
 
 // ClientPolicy says how a proxy opens connections to backends.
@@ -148,6 +179,12 @@ type ClientPolicy struct {
 type VirtualServiceBackend struct {
 	// VirtualServiceName is the App Mesh name of the service, as it stands.
 	VirtualServiceName string `json:"virtualServiceName"`
+	// VirtualServiceRef is carried for v1beta2: a reference in place of the name.
+	// +optional
+	VirtualServiceRef *v1beta2.VirtualServiceReference `json:"virtualServiceRef,omitempty"`
+	// VirtualServiceARN is carried for v1beta2: an ARN in place of the name.
+	// +optional
+	VirtualServiceARN *string `json:"virtualServiceARN,omitempty"`
 	// ClientPolicy for this backend, in place of the node's default.
 	// +optional
 	ClientPolicy *ClientPolicy `json:"clientPolicy,omitempty"`
@@ -170,6 +207,9 @@ type BackendDefaults struct {
 type FileAccessLog struct {
 	// Path of the file; /dev/stdout for the container's output.
 	Path string `json:"path"`
+	// Format is carried for v1beta2: the format of a line.
+	// +optional
+	Format *v1beta2.LoggingFormat `json:"format,omitempty"`
 }
 
 // AccessLog is where a proxy writes a line for each request.
@@ -205,16 +245,21 @@ type VirtualNodeSpec struct {
 	// Logging of the node's proxies.
 	// +optional
 	Logging *Logging `json:"logging,omitempty"`
-}
-
-// CloudMapServiceStatus identifies a Cloud Map service.
-type CloudMapServiceStatus struct {
-	// ServiceID of the service.
+	// WrittenIn is carried for v1beta2: it says v1beta2 where the object was made in that version, and is absent otherwise.
 	// +optional
-	ServiceID *string `json:"serviceId,omitempty"`
-	// NamespaceID of its namespace.
+	WrittenIn Origin `json:"writtenIn,omitempty"`
+	// AWSName is carried for v1beta2: the App Mesh name where it is not what this version gives.
 	// +optional
-	NamespaceID *string `json:"namespaceId,omitempty"`
+	AWSName *string `json:"awsName,omitempty"`
+	// MeshRef is carried for v1beta2: the mesh where there is more to say of it than meshName does.
+	// +optional
+	MeshRef *v1beta2.MeshReference `json:"meshRef,omitempty"`
+	// PodSelector is carried for v1beta2: the pods of the node, in place of the owner's name.
+	// +optional
+	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
+	// BackendGroups is carried for v1beta2: groups of further backends.
+	// +optional
+	BackendGroups []v1beta2.BackendGroupReference `json:"backendGroups,omitempty"`
 }
 
 // VirtualNodeStatus is the observed state of a VirtualNode.
@@ -227,10 +272,13 @@ type VirtualNodeStatus struct {
 	VirtualNodeArn *string `json:"virtualNodeArn,omitempty"`
 	// CloudMapService is kept from objects of the original controller; nothing writes it.
 	// +optional
-	CloudMapService *CloudMapServiceStatus `json:"cloudmapService,omitempty"`
+	CloudMapService *v1beta2.LegacyCloudMapServiceStatus `json:"cloudmapService,omitempty"`
 	// Conditions of the node.
 	// +optional
 	Conditions []v1beta2.Condition `json:"conditions,omitempty"`
+	// ObservedGeneration is carried for v1beta2: the generation of the object that the status speaks of.
+	// +optional
+	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 }
 
 // VirtualNode stands for a workload: the ports it serves and the services it calls. Its pods are those of the workload

@@ -20,6 +20,18 @@ type VirtualServiceSpec struct {
 	// Routes of the service's router.
 	// +optional
 	Routes []v1beta2.LegacyRoute `json:"routes,omitempty"`
+	// WrittenIn is carried for v1beta2: it says v1beta2 where the object was made in that version, and is absent otherwise.
+	// +optional
+	WrittenIn Origin `json:"writtenIn,omitempty"`
+	// AWSName is carried for v1beta2: the App Mesh name where it is not what this version gives.
+	// +optional
+	AWSName *string `json:"awsName,omitempty"`
+	// MeshRef is carried for v1beta2: the mesh where there is more to say of it than meshName does.
+	// +optional
+	MeshRef *v1beta2.MeshReference `json:"meshRef,omitempty"`
+	// Provider is carried for v1beta2: what answers for the service, in place of routes.
+	// +optional
+	Provider *v1beta2.VirtualServiceProvider `json:"provider,omitempty"`
 }
 
 // VirtualServiceStatus is the observed state of a VirtualService.
@@ -36,6 +48,9 @@ type VirtualServiceStatus struct {
 	// Conditions of the service.
 	// +optional
 	Conditions []v1beta2.Condition `json:"conditions,omitempty"`
+	// ObservedGeneration is carried for v1beta2: the generation of the object that the status speaks of.
+	// +optional
+	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 }
 
 // VirtualService is a name that clients call, and the routes to what answers there. Its object name is its App Mesh name.

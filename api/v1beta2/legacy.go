@@ -150,3 +150,13 @@ type LegacyRoute struct {
 	// +optional
 	TCP *LegacyTCPRoute `json:"tcp,omitempty"`
 }
+
+// LegacyCloudMapServiceStatus identifies the Cloud Map service of a v1beta1 node.
+type LegacyCloudMapServiceStatus struct {
+	// ServiceID of the service.
+	// +optional
+	ServiceID *string `json:"serviceId,omitempty"`
+	// NamespaceID of its namespace.
+	// +optional
+	NamespaceID *string `json:"namespaceId,omitempty"`
+}

@@ -140,6 +140,12 @@ type VirtualNodeStatus struct {
 	// ObservedGeneration is the generation of the object that the status speaks of.
 	// +optional
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
+	// MeshArn is kept from v1beta1. Legacy: the ARN of the node's mesh.
+	// +optional
+	MeshArn *string `json:"meshArn,omitempty"`
+	// CloudMapService is kept from v1beta1. Legacy: nothing writes it.
+	// +optional
+	CloudMapService *LegacyCloudMapServiceStatus `json:"cloudmapService,omitempty"`
 }
 
 // VirtualNode stands for a workload: its pods, the ports they serve and the services they call.

@@ -72,6 +72,12 @@ type VirtualServiceStatus struct {
 	// ObservedGeneration is the generation of the object that the status speaks of.
 	// +optional
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
+	// VirtualRouterArn is kept from v1beta1. Legacy: the ARN of the service's own router.
+	// +optional
+	VirtualRouterArn *string `json:"virtualRouterArn,omitempty"`
+	// RouteArns is kept from v1beta1. Legacy: the ARNs of the routes of the service's own router.
+	// +optional
+	RouteArns []string `json:"routeArns,omitempty"`
 }
 
 // VirtualService is a name that clients call, and what answers there.
