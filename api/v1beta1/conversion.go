@@ -220,8 +220,8 @@ func (in *ClientPolicy) toV1beta2() *v1beta2.ClientPolicy {
 		}
 	}
 	return &v1beta2.ClientPolicy{TLS: &v1beta2.ClientPolicyTLS{
-		Enforce:    clonePtr(in.TLS.Enforce),
-		Ports:      slices.Clone(in.TLS.Ports),
+		Enforce: clonePtr(in.TLS.Enforce),
+		Ports:   slices.Clone(in.TLS.Ports),
 		Validation: v1beta2.TLSValidationContext{
 			Trust:                   trust,
 			SubjectAlternativeNames: validation.SubjectAlternativeNames.DeepCopy(),
