@@ -45,8 +45,11 @@ func unchanged(old, s *subject) error {
 		fields = append(fields, c.field)
 		details = append(details, fmt.Sprintf("%s from %q to %q", c.field, c.from, c.to))
 	}
-	return refusef("%s update may not change these fields: %s. It would change %s: leave them as they are, or delete the object and create it anew",
-		s, strings.Join(fields, ","), strings.Join(details, ", "))
+	mend := "leave them as they are, or delete the object and create it anew"
+	if s.legacy && !old.legacy {
+		mend = "the object was made in v1beta2, and v1beta1 gives other names: write it in v1beta2, or delete it and create it anew"
+	}
+	return refusef("%s update may not change these fields: %s. It would change %s: %s", s, strings.Join(fields, ","), strings.Join(details, ", "), mend)
 }
 
 func (s *subject) gateway(ref *v1beta2.VirtualGatewayReference) string {

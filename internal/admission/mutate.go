@@ -32,7 +32,7 @@ func (a *admitter) mutate(ctx context.Context, kind string, request *admissionv1
 	}
 	var warnings []string
 	if request.Operation == admissionv1.Update {
-		err = s.keep(kind, request.OldObject.Raw)
+		s.keep(kind, request.OldObject.Raw)
 	} else {
 		warnings, err = a.complete(ctx, s)
 	}
@@ -61,11 +61,12 @@ func (a *admitter) complete(ctx context.Context, s *subject) ([]string, error) {
 	return append(warnings, more...), err
 }
 
-// keep takes from the object before an update what the new one leaves out.
-func (s *subject) keep(kind string, raw []byte) error {
+// keep takes from the object before an update what the new one leaves out. What is stored and cannot be read has nothing to
+// give.
+func (s *subject) keep(kind string, raw []byte) {
 	old, err := read(kind, raw)
 	if err != nil {
-		return fmt.Errorf("reading the object as it was: %w", err)
+		return
 	}
 	if s.awsName != nil && valueOf(*s.awsName) == "" && *old.awsName != nil {
 		*s.awsName = *old.awsName
@@ -76,7 +77,6 @@ func (s *subject) keep(kind string, raw []byte) error {
 	if s.gatewayRef != nil {
 		s.keepGateway(*old.gatewayRef)
 	}
-	return nil
 }
 
 func (s *subject) keepMesh(old *subject) {
