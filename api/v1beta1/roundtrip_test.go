@@ -5,6 +5,7 @@ package v1beta1
 
 import (
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -43,8 +44,8 @@ func (f *filler) fill(v reflect.Value) {
 			f.fill(v.Elem())
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			f.fill(v.Field(i))
+		for _, member := range v.Fields() {
+			f.fill(member)
 		}
 	case reflect.Slice:
 		if f.some() {
@@ -82,31 +83,31 @@ func (f *filler) meta() metav1.ObjectMeta {
 	}
 }
 
-// eachRound runs a test with a filler that is full at first and random from then on.
-func eachRound(t *testing.T, test func(t *testing.T, f *filler)) {
-	t.Helper()
-	for seed := range uint64(rounds) {
-		test(t, &filler{Rand: rand.New(rand.NewPCG(seed, 7)), full: seed < 4})
-		if t.Failed() {
-			t.Fatalf("seed %d", seed)
+// fillers yields fillers that are full at first and random from then on.
+func fillers() iter.Seq2[uint64, *filler] {
+	return func(yield func(uint64, *filler) bool) {
+		for seed := range uint64(rounds) {
+			if !yield(seed, &filler{Rand: rand.New(rand.NewPCG(seed, 7)), full: seed < 4}) {
+				return
+			}
 		}
 	}
 }
 
-func same(t *testing.T, what string, want, got any) {
+func same(t *testing.T, seed uint64, want, got any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-before +after):\n%s", what, diff)
+		t.Fatalf("seed %d (-before +after):\n%s", seed, diff)
 	}
 }
 
 func TestWhatIsWrittenInV1beta2SurvivesV1beta1InEveryField(t *testing.T) {
 	t.Parallel()
-	eachRound(t, func(t *testing.T, f *filler) {
+	for seed, f := range fillers() {
 		mesh := &v1beta2.Mesh{}
 		f.fill(reflect.ValueOf(mesh).Elem())
 		mesh.TypeMeta, mesh.ObjectMeta = typeMeta("Mesh"), f.meta()
-		same(t, "Mesh", mesh, MeshFrom(mesh).ToV1beta2())
+		same(t, seed, mesh, MeshFrom(mesh).ToV1beta2())
 
 		node := &v1beta2.VirtualNode{}
 		f.fill(reflect.ValueOf(node).Elem())
@@ -120,23 +121,23 @@ func TestWhatIsWrittenInV1beta2SurvivesV1beta1InEveryField(t *testing.T) {
 				service.VirtualServiceName = new("")
 			}
 		}
-		same(t, "VirtualNode", before, VirtualNodeFrom(node).ToV1beta2())
+		same(t, seed, before, VirtualNodeFrom(node).ToV1beta2())
 
 		service := &v1beta2.VirtualService{}
 		f.fill(reflect.ValueOf(service).Elem())
 		service.TypeMeta, service.ObjectMeta = typeMeta("VirtualService"), f.meta()
-		same(t, "VirtualService", service, VirtualServiceFrom(service).ToV1beta2())
-	})
+		same(t, seed, service, VirtualServiceFrom(service).ToV1beta2())
+	}
 }
 
 func TestWhatIsWrittenInV1beta1ComesBackInEveryFieldThatItHas(t *testing.T) {
 	t.Parallel()
-	eachRound(t, func(t *testing.T, f *filler) {
+	for seed, f := range fillers() {
 		mesh := &Mesh{}
 		f.fill(reflect.ValueOf(mesh).Elem())
 		mesh.TypeMeta, mesh.ObjectMeta = oldTypeMeta("Mesh"), f.meta()
 		mesh.Spec.AWSName = nil
-		same(t, "Mesh", mesh, MeshFrom(mesh.ToV1beta2()))
+		same(t, seed, mesh, MeshFrom(mesh.ToV1beta2()))
 
 		node := &VirtualNode{}
 		f.fill(reflect.ValueOf(node).Elem())
@@ -149,14 +150,14 @@ func TestWhatIsWrittenInV1beta1ComesBackInEveryFieldThatItHas(t *testing.T) {
 		if discovery := node.Spec.ServiceDiscovery; discovery != nil && discovery.CloudMap != nil {
 			discovery.CloudMap.AttributeList = nil
 		}
-		same(t, "VirtualNode", withDefaults(node), VirtualNodeFrom(node.ToV1beta2()))
+		same(t, seed, withDefaults(node), VirtualNodeFrom(node.ToV1beta2()))
 
 		service := &VirtualService{}
 		f.fill(reflect.ValueOf(service).Elem())
 		service.TypeMeta, service.ObjectMeta = oldTypeMeta("VirtualService"), f.meta()
 		service.Spec.WrittenIn, service.Spec.AWSName, service.Spec.MeshRef = "", nil, nil
-		same(t, "VirtualService", service, VirtualServiceFrom(service.ToV1beta2()))
-	})
+		same(t, seed, service, VirtualServiceFrom(service.ToV1beta2()))
+	}
 }
 
 // withDefaults is a node whose health checks say what they mean.
@@ -178,24 +179,24 @@ func withDefaults(node *VirtualNode) *VirtualNode {
 
 func TestAnythingInV1beta1MeansTheSameAfterTheWayToV1beta2AndBack(t *testing.T) {
 	t.Parallel()
-	eachRound(t, func(t *testing.T, f *filler) {
+	for seed, f := range fillers() {
 		mesh := &Mesh{}
 		f.fill(reflect.ValueOf(mesh).Elem())
 		mesh.TypeMeta, mesh.ObjectMeta = oldTypeMeta("Mesh"), f.meta()
-		same(t, "Mesh", mesh.ToV1beta2(), MeshFrom(mesh.ToV1beta2()).ToV1beta2())
+		same(t, seed, mesh.ToV1beta2(), MeshFrom(mesh.ToV1beta2()).ToV1beta2())
 
 		node := &VirtualNode{}
 		f.fill(reflect.ValueOf(node).Elem())
 		node.TypeMeta, node.ObjectMeta = oldTypeMeta("VirtualNode"), f.meta()
 		node.Spec.WrittenIn = origin(f)
-		same(t, "VirtualNode", node.ToV1beta2(), VirtualNodeFrom(node.ToV1beta2()).ToV1beta2())
+		same(t, seed, node.ToV1beta2(), VirtualNodeFrom(node.ToV1beta2()).ToV1beta2())
 
 		service := &VirtualService{}
 		f.fill(reflect.ValueOf(service).Elem())
 		service.TypeMeta, service.ObjectMeta = oldTypeMeta("VirtualService"), f.meta()
 		service.Spec.WrittenIn = origin(f)
-		same(t, "VirtualService", service.ToV1beta2(), VirtualServiceFrom(service.ToV1beta2()).ToV1beta2())
-	})
+		same(t, seed, service.ToV1beta2(), VirtualServiceFrom(service.ToV1beta2()).ToV1beta2())
+	}
 }
 
 func origin(f *filler) Origin {
@@ -207,20 +208,20 @@ func origin(f *filler) Origin {
 
 func TestConversionSharesNoMemoryWithWhatItConverts(t *testing.T) {
 	t.Parallel()
-	eachRound(t, func(t *testing.T, f *filler) {
+	for seed, f := range fillers() {
 		node := &v1beta2.VirtualNode{}
 		f.fill(reflect.ValueOf(node).Elem())
 		node.ObjectMeta = f.meta()
 		old := VirtualNodeFrom(node)
 		before := old.DeepCopy()
 		scramble(reflect.ValueOf(node).Elem())
-		same(t, "VirtualNode from v1beta2", before, old)
+		same(t, seed, before, old)
 
 		stored := old.ToV1beta2()
 		kept := stored.DeepCopy()
 		scramble(reflect.ValueOf(old).Elem())
-		same(t, "VirtualNode to v1beta2", kept, stored)
-	})
+		same(t, seed, kept, stored)
+	}
 }
 
 // scramble changes every string and number that a value reaches, in place.
@@ -231,11 +232,11 @@ func scramble(v reflect.Value) {
 			scramble(v.Elem())
 		}
 	case reflect.Struct:
-		if _, ok := v.Interface().(metav1.Time); ok {
+		if _, ok := reflect.TypeAssert[metav1.Time](v); ok {
 			return
 		}
-		for i := range v.NumField() {
-			scramble(v.Field(i))
+		for _, member := range v.Fields() {
+			scramble(member)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
@@ -281,7 +282,9 @@ func TestTheVersionOfAnObjectsOriginDecidesItsNames(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			old := &VirtualNode{ObjectMeta: meta, Spec: tt.old}
-			same(t, "v1beta2", tt.want, old.ToV1beta2().Spec)
+			if diff := cmp.Diff(tt.want, old.ToV1beta2().Spec); diff != "" {
+				t.Errorf("v1beta2 differs (-want +got):\n%s", diff)
+			}
 		})
 	}
 }

@@ -37,7 +37,9 @@ type Options struct {
 const ConvertPath = "/convert"
 
 // MutatePath is where objects of a kind are defaulted.
-func MutatePath(kind string) string { return "/mutate-appmesh-k8s-aws-v1beta2-" + strings.ToLower(kind) }
+func MutatePath(kind string) string {
+	return "/mutate-appmesh-k8s-aws-v1beta2-" + strings.ToLower(kind)
+}
 
 // ValidatePath is where objects of a kind are checked.
 func ValidatePath(kind string) string {

@@ -75,11 +75,11 @@ func TestFaultsOfAnObjectByItself(t *testing.T) {
 		},
 		"two connection pools of a node": {
 			kindVirtualNode, "podSelector: {}\nlisteners: [{portMapping: {port: 1, protocol: http}, connectionPool: {http: {maxConnections: 1}, tcp: {maxConnections: 1}}}]",
-			[]string{"error spec.listeners[0].connectionPool"},
+			[]string{"error spec.listeners[0].connectionPool", "error spec.listeners[0].connectionPool.tcp"},
 		},
 		"two connection pools of a gateway": {
 			kindVirtualGateway, "listeners: [{portMapping: {port: 1, protocol: http}, connectionPool: {http: {maxConnections: 1}, grpc: {maxRequests: 1}}}]",
-			[]string{"error spec.listeners[0].connectionPool"},
+			[]string{"error spec.listeners[0].connectionPool", "error spec.listeners[0].connectionPool.grpc"},
 		},
 		"two routes of one name": {
 			kindVirtualRouter, "routes: [" + tcpRoute("r") + ", " + tcpRoute("r") + "]", []string{"error spec.routes[1].name"},

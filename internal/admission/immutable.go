@@ -23,20 +23,7 @@ func unchanged(old, s *subject) error {
 	if old == nil {
 		return nil
 	}
-	var changes []change
-	if was, is := old.appMeshName(), s.appMeshName(); was != is {
-		changes = append(changes, change{"spec.awsName", was, is})
-	}
-	if was, is := old.mesh(), s.mesh(); was != "" && was != is {
-		changes = append(changes, change{s.meshField(), was, is})
-	}
-	if s.gatewayRef != nil {
-		was, is := *old.gatewayRef, *s.gatewayRef
-		if was != nil && (is == nil || !s.sameGateway(was, is)) {
-			changes = append(changes, change{"spec.virtualGatewayRef", s.gateway(was), s.gateway(is)})
-		}
-	}
-	changes = append(changes, cloudMapChange(old, s)...)
+	changes := changesOf(old, s)
 	if len(changes) == 0 {
 		return nil
 	}
@@ -50,6 +37,23 @@ func unchanged(old, s *subject) error {
 		mend = "the object was made in v1beta2, and v1beta1 gives other names: write it in v1beta2, or delete it and create it anew"
 	}
 	return refusef("%s update may not change these fields: %s. It would change %s: %s", s, strings.Join(fields, ","), strings.Join(details, ", "), mend)
+}
+
+func changesOf(old, s *subject) []change {
+	var changes []change
+	if was, is := old.appMeshName(), s.appMeshName(); was != is {
+		changes = append(changes, change{"spec.awsName", was, is})
+	}
+	if was, is := old.mesh(), s.mesh(); was != "" && was != is {
+		changes = append(changes, change{s.meshField(), was, is})
+	}
+	if s.gatewayRef != nil {
+		was, is := *old.gatewayRef, *s.gatewayRef
+		if was != nil && (is == nil || !s.sameGateway(was, is)) {
+			changes = append(changes, change{"spec.virtualGatewayRef", s.gateway(was), s.gateway(is)})
+		}
+	}
+	return append(changes, cloudMapChange(old, s)...)
 }
 
 func (s *subject) gateway(ref *v1beta2.VirtualGatewayReference) string {

@@ -144,12 +144,11 @@ func noMesh(s *subject, namespace string, set labels.Set, all, matches []*v1beta
 	}
 	asks := make([]string, 0, len(all))
 	for _, m := range all {
-		switch {
-		case m.Spec.NamespaceSelector == nil:
-			asks = append(asks, fmt.Sprintf("Mesh %q has no namespaceSelector and selects none", m.Name))
-		default:
-			asks = append(asks, fmt.Sprintf("Mesh %q asks for %s", m.Name, metav1.FormatLabelSelector(m.Spec.NamespaceSelector)))
+		ask := fmt.Sprintf("Mesh %q asks for %s", m.Name, metav1.FormatLabelSelector(m.Spec.NamespaceSelector))
+		if m.Spec.NamespaceSelector == nil {
+			ask = fmt.Sprintf("Mesh %q has no namespaceSelector and selects none", m.Name)
 		}
+		asks = append(asks, ask)
 	}
 	slices.Sort(asks)
 	if more := len(asks) - 5; more > 0 {

@@ -20,9 +20,7 @@ func (a *admitter) mutate(ctx context.Context, kind string, request *admissionv1
 		// The API server checks the object against its schema next, and knows better what to say.
 		return verdict{}, nil //nolint:nilerr // the fault is the schema's to report
 	}
-	if s.object.GetNamespace() == "" && s.kind != kindMesh {
-		s.object.SetNamespace(request.Namespace)
-	}
+	s.locate(request.Namespace)
 	if s.object.GetDeletionTimestamp() != nil {
 		return verdict{}, nil
 	}

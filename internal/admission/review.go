@@ -23,7 +23,9 @@ type refusal struct{ message string }
 
 func (r *refusal) Error() string { return r.message }
 
-func refusef(format string, args ...any) error { return &refusal{message: fmt.Sprintf(format, args...)} }
+func refusef(format string, args ...any) error {
+	return &refusal{message: fmt.Sprintf(format, args...)}
+}
 
 // verdict is what is decided on a request that is allowed.
 type verdict struct {

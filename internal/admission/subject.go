@@ -110,6 +110,13 @@ func (s *subject) settle() {
 	}
 }
 
+// locate puts an object that names no namespace into that of its request.
+func (s *subject) locate(namespace string) {
+	if s.object.GetNamespace() == "" && s.kind != kindMesh {
+		s.object.SetNamespace(namespace)
+	}
+}
+
 // spec is the specification of the object.
 func (s *subject) spec() any {
 	switch o := s.object.(type) {

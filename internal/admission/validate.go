@@ -23,6 +23,7 @@ func (a *admitter) validate(ctx context.Context, kind string, request *admission
 	if err != nil {
 		return verdict{}, refusef("this cannot be read as a %s: %v", kind, err)
 	}
+	s.locate(request.Namespace)
 	if s.object.GetDeletionTimestamp() != nil {
 		// Nothing stands in the way of an object that leaves.
 		return verdict{}, nil
@@ -32,6 +33,8 @@ func (a *admitter) validate(ctx context.Context, kind string, request *admission
 		if old, err = read(kind, request.OldObject.Raw); err != nil {
 			// What is stored cannot be read: anything that can is better.
 			old = nil
+		} else {
+			old.locate(request.Namespace)
 		}
 	}
 	if old != nil && apiequality.Semantic.DeepEqual(old.spec(), s.spec()) {
