@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Tulle Authors
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/tulle-mesh/tulle/internal/admission"
+	"github.com/tulle-mesh/tulle/internal/decode"
+	"github.com/tulle-mesh/tulle/internal/kube"
+	"github.com/tulle-mesh/tulle/internal/mesh"
+	"github.com/tulle-mesh/tulle/internal/plane"
+)
+
+// controllerOptions are the flags of controller that have an effect.
+type controllerOptions struct {
+	kubeconfig, namespace, watchNamespace string
+	leaderElection, placeholders          bool
+	defaultMesh, clusterName              string
+	mesh                                  mesh.Options
+	xds, metrics, webhook, certificates   string
+	health                                uint16
+	log                                   *logging
+}
+
+func newController(env Env) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "controller",
+		Short: "Run the control plane from a Kubernetes cluster",
+		Long: `Controller watches the mesh's custom resources and the workloads behind them, gives Envoy proxies their configuration over ADS,
+writes status, and answers the API server's webhooks. Any number of replicas may run; one of them writes.
+
+The flags of the original App Mesh controller are accepted. Those that only mean something to AWS are logged once and do nothing.`,
+		Example: `  # In the cluster, as the chart does
+  tulle controller --enable-leader-election
+
+  # On this machine, with the cluster of a kubeconfig, without webhooks
+  tulle controller --kubeconfig ~/.kube/config --webhook-addr "" --metrics-addr 127.0.0.1:8080`,
+	}
+	o := controllerOptions{log: addLogging(c)}
+	flags := c.Flags()
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "file that says how to reach the cluster; empty for the cluster that the program runs in, else $KUBECONFIG")
+	flags.StringVar(&o.namespace, "namespace", "", "the controller's own namespace; $POD_NAMESPACE, else appmesh-system, when empty")
+	flags.StringVar(&o.watchNamespace, "watch-namespace", "", "the one namespace whose objects are seen; all when empty")
+	flags.BoolVar(&o.leaderElection, "enable-leader-election", false, "agree with other replicas on the one that writes status; needed with more than one")
+	flags.BoolVar(&o.placeholders, "placeholder-services", false, "make a Service for each VirtualService that has none of its name")
+	flags.StringVar(&o.defaultMesh, "default-mesh", "", "mesh of v1beta1 objects that name none, as the old injector's mesh.name")
+	flags.StringVar(&o.clusterName, "cluster-name", "", "name of this cluster, noted in the log alone: it is no part of any other name")
+	flags.StringVar(&o.mesh.ClusterDomain, "cluster-domain", "cluster.local", "DNS domain of the cluster's Services")
+	flags.StringVar(&o.mesh.Region, "aws-region", "us-west-2", "region in ARNs, which are names alone")
+	flags.StringVar(&o.mesh.AccountID, "aws-account-id", "000000000000", "account in ARNs, 12 digits")
+	flags.StringVar(&o.xds, "xds-addr", "127.0.0.1:15010", "where proxies connect: host:port (plaintext, loopback only) or unix:///path")
+	flags.StringVar(&o.metrics, "metrics-addr", "0.0.0.0:8080", "where metrics and debug pages are served: host:port; empty for nowhere")
+	flags.StringVar(&o.webhook, "webhook-addr", ":9443", "where the API server's webhooks are served over TLS: host:port; empty for nowhere")
+	flags.StringVar(&o.certificates, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs", "folder of tls.crt and tls.key for the webhooks, read again when they change")
+	flags.Uint16Var(&o.health, "health-probe-port", 61779, "port of /healthz and /readyz")
+	foreign := addForeignFlags(flags)
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		logger, err := o.log.logger(env)
+		if err != nil {
+			return err
+		}
+		foreign.report(cmd.Context(), flags, logger)
+		config, err := clusterConfig(o.kubeconfig)
+		if err != nil {
+			return err
+		}
+		return control(cmd.Context(), env, o, config, logger)
+	}
+	return c
+}
+
+// clusterConfig reads a kubeconfig, or takes the cluster that the program runs in.
+func clusterConfig(path string) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = path
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, usagef("there is no cluster to watch: run in a pod, or give --kubeconfig or $KUBECONFIG")
+	}
+	if err != nil {
+		return nil, usagef("--kubeconfig: %w", err)
+	}
+	config.UserAgent = "tulle-controller"
+	if config.QPS == 0 {
+		config.QPS, config.Burst = 50, 200 // one write an object in five seconds is all that is ever done; this bounds the first of them
+	}
+	return config, nil
+}
+
+// control runs until ctx ends, which is a good end.
+func control(ctx context.Context, env Env, o controllerOptions, config *rest.Config, logger *slog.Logger) error {
+	cp := newControlPlane(env, o.mesh, logger)
+	peers := newPeers(o, env, logger)
+	controller, err := kube.New(kube.Options{
+		Config: config, Namespace: ownNamespace(env, o), Identity: ownName(env), WatchNamespace: o.watchNamespace,
+		LeaderElection: o.leaderElection, PlaceholderServices: o.placeholders,
+		Decode: decode.Options{DefaultMesh: o.defaultMesh}, Mesh: o.mesh, Clock: env.Clock, Logger: logger,
+		Apply: cp.apply,
+		Check: func() []mesh.Finding { return plane.Check(cp.store.Snapshot()) },
+		Refusals: func(ctx context.Context) []mesh.Finding {
+			return append(cp.plane.Refusals(cp.xds.Proxies()), peers.refusals(ctx)...)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	peers.reader = controller.Reader()
+	g, ctx := errgroup.WithContext(ctx)
+	if err := o.listen(ctx, g, env, cp, controller, logger); err != nil {
+		return err
+	}
+	g.Go(func() error { cp.plane.Run(ctx); return nil })
+	g.Go(func() error { return controller.Run(ctx) })
+	logger.Info("controlling", "xds", o.xds, "metrics", o.metrics, "webhooks", o.webhook, "cluster", o.clusterName)
+	return g.Wait()
+}
+
+// listen opens every address and serves there in g.
+func (o controllerOptions) listen(ctx context.Context, g *errgroup.Group, env Env, cp *controlPlane, controller *kube.Controller, logger *slog.Logger) error {
+	xdsListener, err := listen(ctx, "xds-addr", o.xds, true)
+	if err != nil {
+		return err
+	}
+	g.Go(func() error {
+		// As in serve: proxies that come before the cluster was read wait for it.
+		select {
+		case <-cp.first:
+			return cp.serveXDS(ctx, func(s *grpc.Server) error { return s.Serve(xdsListener) })
+		case <-ctx.Done():
+			return xdsListener.Close()
+		}
+	})
+	handler := controllerPages(cp)
+	for _, page := range []struct{ flag, address string }{
+		{"metrics-addr", o.metrics}, {"health-probe-port", net.JoinHostPort("", port(o.health))},
+	} {
+		if page.address == "" {
+			continue
+		}
+		l, err := listen(ctx, page.flag, page.address, false)
+		if err != nil {
+			return errors.Join(err, xdsListener.Close())
+		}
+		server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+		g.Go(func() error { return serveHTTP(ctx, server, func(s *http.Server) error { return s.Serve(l) }) })
+	}
+	if o.webhook == "" {
+		return nil
+	}
+	l, err := listen(ctx, "webhook-addr", o.webhook, false)
+	if err != nil {
+		return errors.Join(err, xdsListener.Close())
+	}
+	server := &http.Server{
+		Handler: admission.Handler(admission.Options{
+			Lookup: admission.FromReader(controller.Reader()), Logger: logger, Clock: env.Clock, DefaultMesh: o.defaultMesh,
+		}),
+		TLSConfig: certificateFolder(o.certificates), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+	}
+	g.Go(func() error { return serveHTTP(ctx, server, func(s *http.Server) error { return s.ServeTLS(l, "", "") }) })
+	return nil
+}
+
+// namespaceFile is where a pod finds the name of its namespace.
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// systemNamespace is the chart's.
+const systemNamespace = "appmesh-system"
+
+func ownNamespace(env Env, o controllerOptions) string {
+	if o.namespace != "" {
+		return o.namespace
+	}
+	if name := env.Getenv("POD_NAMESPACE"); name != "" {
+		return name
+	}
+	if text, err := os.ReadFile(namespaceFile); err == nil {
+		return strings.TrimSpace(string(text))
+	}
+	return systemNamespace
+}
+
+// ownName is the pod's, which is the host's in a pod.
+func ownName(env Env) string {
+	if name := env.Getenv("POD_NAME"); name != "" {
+		return name
+	}
+	if name, err := os.Hostname(); err == nil {
+		return name
+	}
+	return "tulle"
+}
