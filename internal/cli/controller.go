@@ -29,7 +29,7 @@ import (
 // controllerOptions are the flags of controller that have an effect.
 type controllerOptions struct {
 	kubeconfig, namespace, watchNamespace string
-	leaderElection, placeholders          bool
+	leaderElection                        bool
 	defaultMesh, clusterName              string
 	mesh                                  mesh.Options
 	xds, metrics, webhook, certificates   string
@@ -57,7 +57,6 @@ The flags of the original App Mesh controller are accepted. Those that only mean
 	flags.StringVar(&o.namespace, "namespace", "", "the controller's own namespace; $POD_NAMESPACE, else appmesh-system, when empty")
 	flags.StringVar(&o.watchNamespace, "watch-namespace", "", "the one namespace whose objects are seen; all when empty")
 	flags.BoolVar(&o.leaderElection, "enable-leader-election", false, "agree with other replicas on the one that writes status; needed with more than one")
-	flags.BoolVar(&o.placeholders, "placeholder-services", false, "make a Service for each VirtualService that has none of its name")
 	flags.StringVar(&o.defaultMesh, "default-mesh", "", "mesh of v1beta1 objects that name none, as the old injector's mesh.name")
 	flags.StringVar(&o.clusterName, "cluster-name", "", "name of this cluster, noted in the log alone: it is no part of any other name")
 	flags.StringVar(&o.mesh.ClusterDomain, "cluster-domain", "cluster.local", "DNS domain of the cluster's Services")
@@ -69,18 +68,7 @@ The flags of the original App Mesh controller are accepted. Those that only mean
 	flags.StringVar(&o.certificates, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs", "folder of tls.crt and tls.key for the webhooks, read again when they change")
 	flags.Uint16Var(&o.health, "health-probe-port", 61779, "port of /healthz and /readyz")
 	foreign := addForeignFlags(flags)
-	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		logger, err := o.log.logger(env)
-		if err != nil {
-			return err
-		}
-		foreign.report(cmd.Context(), flags, logger)
-		config, err := clusterConfig(o.kubeconfig)
-		if err != nil {
-			return err
-		}
-		return control(cmd.Context(), env, o, config, logger)
-	}
+	c.RunE = func(cmd *cobra.Command, _ []string) error { return control(cmd.Context(), env, o, foreign.set(flags)) }
 	return c
 }
 
@@ -103,13 +91,22 @@ func clusterConfig(path string) (*rest.Config, error) {
 }
 
 // control runs until ctx ends, which is a good end.
-func control(ctx context.Context, env Env, o controllerOptions, config *rest.Config, logger *slog.Logger) error {
+func control(ctx context.Context, env Env, o controllerOptions, foreign foreignFlags) error {
+	logger, err := o.log.logger(env)
+	if err != nil {
+		return err
+	}
+	foreign.report(ctx, logger)
+	config, err := clusterConfig(o.kubeconfig)
+	if err != nil {
+		return err
+	}
 	cp := newControlPlane(env, o.mesh, logger)
 	peers := newPeers(o, env, logger)
 	controller, err := kube.New(kube.Options{
 		Config: config, Namespace: ownNamespace(env, o), Identity: ownName(env), WatchNamespace: o.watchNamespace,
-		LeaderElection: o.leaderElection, PlaceholderServices: o.placeholders,
-		Decode: decode.Options{DefaultMesh: o.defaultMesh}, Mesh: o.mesh, Clock: env.Clock, Logger: logger,
+		LeaderElection: o.leaderElection,
+		Decode:         decode.Options{DefaultMesh: o.defaultMesh}, Mesh: o.mesh, Clock: env.Clock, Logger: logger,
 		Apply: cp.apply,
 		Check: func() []mesh.Finding { return plane.Check(cp.store.Snapshot()) },
 		Refusals: func(ctx context.Context) []mesh.Finding {
@@ -173,7 +170,9 @@ func (o controllerOptions) listen(ctx context.Context, g *errgroup.Group, env En
 		TLSConfig: certificateFolder(o.certificates), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
-	g.Go(func() error { return serveHTTP(ctx, server, func(s *http.Server) error { return s.ServeTLS(l, "", "") }) })
+	g.Go(func() error {
+		return serveHTTP(ctx, server, func(s *http.Server) error { return s.ServeTLS(l, "", "") })
+	})
 	return nil
 }
 

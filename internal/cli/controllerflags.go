@@ -6,6 +6,8 @@ package cli
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 
 	"github.com/spf13/pflag"
 )
@@ -73,17 +75,24 @@ func injectorFlags() []string {
 	}
 }
 
-// report logs once what was set for nothing.
-func (f foreignFlags) report(ctx context.Context, flags *pflag.FlagSet, logger *slog.Logger) {
+// set are those flags that were given.
+func (f foreignFlags) set(flags *pflag.FlagSet) foreignFlags {
+	given := foreignFlags{}
 	flags.Visit(func(flag *pflag.Flag) {
-		why, foreign := f[flag.Name]
-		if !foreign {
-			return
+		if why, foreign := f[flag.Name]; foreign {
+			given[flag.Name] = why
 		}
+	})
+	return given
+}
+
+// report logs once what was set for nothing.
+func (f foreignFlags) report(ctx context.Context, logger *slog.Logger) {
+	for _, name := range slices.Sorted(maps.Keys(f)) {
 		level := slog.LevelInfo
-		if why == whyInject {
+		if f[name] == whyInject {
 			level = slog.LevelWarn
 		}
-		logger.Log(ctx, level, "a flag of the original controller has no effect", "flag", "--"+flag.Name, "why", why)
-	})
+		logger.Log(ctx, level, "a flag of the original controller has no effect", "flag", "--"+name, "why", f[name])
+	}
 }

@@ -4,6 +4,8 @@
 package kube
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -31,24 +33,27 @@ func (r *reporter) announce(before, after client.Object) {
 	if !ok {
 		return
 	}
-	var wasFalse, isFalse bool
-	for _, kind := range []v1beta2.ConditionType{v1beta2.Accepted, v1beta2.ResolvedRefs, v1beta2.Programmed} {
+	if failing(*old.conditions) && !failing(*now.conditions) {
+		r.events.Event(after, corev1.EventTypeNormal, reasonProgrammed, "All that was wrong with the object is mended.")
+	}
+	for _, kind := range reportedTypes() {
 		was, is := find(*old.conditions, kind), find(*now.conditions, kind)
-		if was != nil && was.Status == metav1.ConditionFalse {
-			wasFalse = true
-		}
-		if is == nil || is.Status != metav1.ConditionFalse {
+		if !isFalse(is) || is.Reason == nil || is.Message == nil || *is.Reason == reasonNotAccepted {
 			continue
 		}
-		isFalse = true
-		if is.Reason == nil || is.Message == nil || *is.Reason == reasonNotAccepted {
-			continue
-		}
-		if was == nil || was.Status != is.Status || was.Reason == nil || *was.Reason != *is.Reason {
+		if !isFalse(was) || was.Reason == nil || *was.Reason != *is.Reason {
 			r.events.Event(after, corev1.EventTypeWarning, *is.Reason, *is.Message)
 		}
 	}
-	if wasFalse && !isFalse {
-		r.events.Event(after, corev1.EventTypeNormal, reasonProgrammed, "All that was wrong with the object is mended.")
-	}
 }
+
+// reportedTypes are the conditions that events tell of.
+func reportedTypes() []v1beta2.ConditionType {
+	return []v1beta2.ConditionType{v1beta2.Accepted, v1beta2.ResolvedRefs, v1beta2.Programmed}
+}
+
+func failing(list []v1beta2.Condition) bool {
+	return slices.ContainsFunc(reportedTypes(), func(kind v1beta2.ConditionType) bool { return isFalse(find(list, kind)) })
+}
+
+func isFalse(c *v1beta2.Condition) bool { return c != nil && c.Status == metav1.ConditionFalse }

@@ -138,11 +138,11 @@ func (c *cluster) create(objects ...client.Object) {
 }
 
 // eventually waits for what is true to become so; what it waits for says itself what it sees.
-func eventually(t *testing.T, what string, true func() (string, bool)) {
+func eventually(t *testing.T, what string, holds func() (string, bool)) {
 	t.Helper()
 	deadline := time.Now().Add(40 * time.Second) //nolint:forbidigo // a real server keeps real time
 	for {
-		seen, ok := true()
+		seen, ok := holds()
 		if ok {
 			return
 		}

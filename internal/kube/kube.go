@@ -3,22 +3,7 @@
 
 // Package kube is the input from a Kubernetes cluster, and the one writer of the status of custom resources: it watches what the mesh is made of, feeds the
 // decoder, and has the leader among the replicas report what became of each object. The command line wires it; nothing else may call it.
-//
-// What it does with the API, which is all that a role must allow (the group in brackets; "" is the core group):
-//
-//	get, list, watch   [appmesh.k8s.aws]   meshes, virtualnodes, virtualservices, virtualrouters, virtualgateways, gatewayroutes, backendgroups
-//	patch              [appmesh.k8s.aws]   the same seven (finalizers of the original controllers are taken off)
-//	patch              [appmesh.k8s.aws]   the same seven, subresource status
-//	get, list, watch   [""]                namespaces, pods, services
-//	get, list, watch   [discovery.k8s.io]  endpointslices
-//	get, list, watch   [apps]              deployments (their metadata)
-//	create, patch      [""]                events
-//	create             [coordination.k8s.io] leases, in the controller's own namespace
-//	get, update        [coordination.k8s.io] lease appmesh-controller-leader, in the controller's own namespace
-//
-// and only where placeholder Services are on:
-//
-//	create, patch      [""]                services
+// What it does with the API is in Rules, which a role must allow and nothing else.
 package kube
 
 import (
@@ -52,12 +37,10 @@ type Options struct {
 	WatchNamespace string
 	// LeaderElection makes replicas agree on the one that writes; without it this one does.
 	LeaderElection bool
-	// PlaceholderServices makes a Service for each VirtualService whose name has none, in its own namespace; an annotation of the Mesh says so for one mesh.
-	PlaceholderServices bool
-	Decode              decode.Options
-	Mesh                mesh.Options
-	Clock               clock.Clock
-	Logger              *slog.Logger
+	Decode         decode.Options
+	Mesh           mesh.Options
+	Clock          clock.Clock
+	Logger         *slog.Logger
 
 	// Apply is given each step of the model, in order, from one goroutine. The first is the cluster's whole state.
 	Apply func(context.Context, mesh.Changes)

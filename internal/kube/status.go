@@ -70,14 +70,16 @@ func (s status) name(o mesh.Options, keys map[mesh.Key]struct{}) {
 	var routes map[string]string
 	for key := range keys {
 		arn := o.ARN(key)
-		switch {
-		case key.Kind == s.model:
+		switch key.Kind {
+		case s.model:
 			*s.arn = &arn
-		case key.Kind == mesh.KindRoute:
+		case mesh.KindRoute:
 			if routes == nil {
 				routes = map[string]string{}
 			}
 			routes[key.Name] = arn
+		default:
+			// The implicit router of a v1beta1 service has no place in the service's status.
 		}
 	}
 	if s.routes != nil {
