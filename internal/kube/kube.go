@@ -110,12 +110,12 @@ func (c *Controller) Clientset() kubernetes.Interface { return c.clients }
 func watched() []client.Object {
 	deployment := &metav1.PartialObjectMetadata{}
 	deployment.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
-	return append(customResources(),
+	return append(CustomResources(),
 		&corev1.Namespace{}, &corev1.Service{}, &discoveryv1.EndpointSlice{}, &corev1.Pod{}, deployment)
 }
 
-// customResources are the mesh's own kinds.
-func customResources() []client.Object {
+// CustomResources are empty objects of the mesh's own kinds.
+func CustomResources() []client.Object {
 	return []client.Object{
 		&v1beta2.Mesh{}, &v1beta2.VirtualNode{}, &v1beta2.VirtualService{}, &v1beta2.VirtualRouter{},
 		&v1beta2.VirtualGateway{}, &v1beta2.GatewayRoute{}, &v1beta2.BackendGroup{},

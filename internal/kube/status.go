@@ -86,3 +86,18 @@ func (s status) name(o mesh.Options, keys map[mesh.Key]struct{}) {
 		*s.routes = routes
 	}
 }
+
+// StatusOf reads what a control plane has said of a custom resource; nothing for any other object.
+func StatusOf(object client.Object) (conditions []v1beta2.Condition, observed int64, arn string) {
+	s, ok := statusOf(object)
+	if !ok {
+		return nil, 0, ""
+	}
+	if *s.observed != nil {
+		observed = **s.observed
+	}
+	if s.arn != nil && *s.arn != nil {
+		arn = **s.arn
+	}
+	return *s.conditions, observed, arn
+}
