@@ -24,7 +24,7 @@ const versionV1alpha1 = v1beta2.Group + "/v1alpha1"
 // serveConversion answers conversion reviews.
 func (a *admitter) serveConversion(w http.ResponseWriter, r *http.Request) {
 	review := &apiextensionsv1.ConversionReview{}
-	if !a.readBody(w, r, review) {
+	if !a.readBody(w, r, maxConversion, review) {
 		return
 	}
 	request := review.Request

@@ -15,8 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// maxBody is the size of the greatest request that is read, in bytes: the API server's own limit on requests.
-const maxBody = 3 << 20
+// The sizes of the greatest requests that are read, in bytes.
+const (
+	// maxBody is the API server's own limit on requests.
+	maxBody = 3 << 20
+	// maxConversion leaves room for lists, which are converted as a whole.
+	maxConversion = 32 << 20
+)
 
 // refusal is why a request is denied, in the user's words.
 type refusal struct{ message string }
@@ -46,7 +51,7 @@ type decision func(ctx context.Context, kind string, request *admissionv1.Admiss
 func (a *admitter) serve(kind string, decide decision) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		review := &admissionv1.AdmissionReview{}
-		if !a.readBody(w, r, review) {
+		if !a.readBody(w, r, maxBody, review) {
 			return
 		}
 		request := review.Request
@@ -106,9 +111,9 @@ func relevant(request *admissionv1.AdmissionRequest) bool {
 		(request.Operation == admissionv1.Create || request.Operation == admissionv1.Update)
 }
 
-// readBody reads a request's JSON into review, or answers why not.
-func (a *admitter) readBody(w http.ResponseWriter, r *http.Request, review any) bool {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+// readBody reads a request's JSON of up to limit bytes into review, or answers why not.
+func (a *admitter) readBody(w http.ResponseWriter, r *http.Request, limit int64, review any) bool {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		a.Logger.WarnContext(r.Context(), "webhook call too large", "path", r.URL.Path, "limit", tooLarge.Limit)
 		http.Error(w, fmt.Sprintf("the request is larger than %d bytes", tooLarge.Limit), http.StatusRequestEntityTooLarge)

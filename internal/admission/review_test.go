@@ -10,11 +10,16 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
 
 	"github.com/tulle-mesh/tulle/api/v1beta2"
 	"github.com/tulle-mesh/tulle/internal/clock"
@@ -45,7 +50,7 @@ func TestCallsThatAreNoReviewsAreTurnedAway(t *testing.T) {
 		},
 		"a conversion of nothing":   {http.MethodPost, ConvertPath, `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1"}`, http.StatusBadRequest},
 		"no conversion review":      {http.MethodPost, ConvertPath, head + "}", http.StatusBadRequest},
-		"a large conversion":        {http.MethodPost, ConvertPath, strings.Repeat(" ", maxBody+1), http.StatusRequestEntityTooLarge},
+		"a large conversion":        {http.MethodPost, ConvertPath, strings.Repeat(" ", maxConversion+1), http.StatusRequestEntityTooLarge},
 		"a GET":                     {http.MethodGet, MutatePath(kindMesh), "", http.StatusMethodNotAllowed},
 		"a path that nobody serves": {http.MethodPost, "/mutate-v1-service", "", http.StatusNotFound},
 	}
@@ -195,6 +200,46 @@ func FuzzNoCallMakesTheHandlerPanic(f *testing.F) {
 		case http.StatusBadRequest:
 		default:
 			t.Errorf("%d %s", recorder.Code, answer)
+		}
+	})
+}
+
+func FuzzNoObjectMakesAVerdictPanic(f *testing.F) {
+	inputs, err := filepath.Glob("testdata/*.in.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for i, input := range inputs {
+		text, err := os.ReadFile(input)
+		if err != nil {
+			f.Fatal(err)
+		}
+		var in scene
+		if err := yaml.Unmarshal(text, &in); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(byte(i), string(in.Object), string(in.Old))
+	}
+	handler := quiet(FromReader(&cluster{}))
+	f.Fuzz(func(t *testing.T, at byte, object, before string) {
+		kind := kinds()[int(at)%len(kinds())]
+		request := &admissionv1.AdmissionRequest{
+			UID: "request", Operation: admissionv1.Update, Namespace: "shop", Kind: metav1.GroupVersionKind{Kind: kind, Version: "v1beta2"},
+			Object: runtime.RawExtension{Raw: []byte(object)}, OldObject: runtime.RawExtension{Raw: []byte(before)},
+		}
+		if !json.Valid(request.Object.Raw) || before != "" && !json.Valid(request.OldObject.Raw) {
+			return
+		}
+		if before == "" {
+			request.Operation, request.OldObject.Raw = admissionv1.Create, nil
+		}
+		ask(t, handler, MutatePath(kind), request)
+		ask(t, handler, ValidatePath(kind), request)
+		for _, version := range []string{old, stored} {
+			converted, err := Convert(request.Object.Raw, version)
+			if err == nil && !json.Valid(converted) {
+				t.Errorf("%s becomes %s, which is no JSON", object, converted)
+			}
 		}
 	})
 }
