@@ -24,7 +24,6 @@ import (
 // clusterFlags are the flags of commands that ask a cluster.
 type clusterFlags struct {
 	kubeconfig, namespace, system string
-	all                           bool
 }
 
 func addCluster(c *cobra.Command) *clusterFlags {

@@ -101,6 +101,7 @@ func control(ctx context.Context, env Env, o controllerOptions, foreign foreignF
 	if err != nil {
 		return err
 	}
+	kube.LogTo(logger)
 	cp := newControlPlane(env, o.mesh, logger)
 	peers := newPeers(o, env, logger)
 	controller, err := kube.New(kube.Options{

@@ -123,31 +123,37 @@ func describe(ctx context.Context, env Env, f *clusterFlags, arg string) error {
 		return fmt.Errorf("there is no %s %s in namespace %s", kind, name, f.namespace)
 	}
 	r := &list[i]
-	text := fmt.Sprintf("%s %s\n", r.Kind, strings.TrimPrefix(r.Namespace+"/"+r.Name, "/"))
-	if r.ARN != "" {
-		text += "  " + r.ARN + "\n"
-	}
-	if r.Observed != r.Generation {
-		text += fmt.Sprintf("  The control plane has seen generation %d, and the object is at %d.\n", r.Observed, r.Generation)
-	}
-	for _, c := range r.Conditions {
-		text += fmt.Sprintf("  %s: %s", c.Type, c.Status)
-		if c.Reason != nil {
-			text += " (" + *c.Reason + ")"
-		}
-		if c.Message != nil {
-			text += "\n      " + *c.Message
-		}
-		text += "\n"
-	}
-	if len(r.Conditions) == 0 {
-		text += "  The control plane has not said anything of it. Is it running? See 'tulle check' without -f.\n"
-	}
-	if _, err := fmt.Fprint(env.Stdout, text); err != nil {
+	if _, err := fmt.Fprint(env.Stdout, r.words()); err != nil {
 		return err
 	}
 	if kind != "VirtualNode" && kind != "VirtualGateway" {
 		return nil
 	}
 	return describeProxies(ctx, env, f, cluster, r)
+}
+
+// words says all that a resource says of itself.
+func (r *resource) words() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s\n", r.Kind, strings.TrimPrefix(r.Namespace+"/"+r.Name, "/"))
+	if r.ARN != "" {
+		b.WriteString("  " + r.ARN + "\n")
+	}
+	if r.Observed != r.Generation {
+		fmt.Fprintf(&b, "  The control plane has seen generation %d, and the object is at %d.\n", r.Observed, r.Generation)
+	}
+	for _, c := range r.Conditions {
+		fmt.Fprintf(&b, "  %s: %s", c.Type, c.Status)
+		if c.Reason != nil {
+			b.WriteString(" (" + *c.Reason + ")")
+		}
+		if c.Message != nil {
+			b.WriteString("\n      " + *c.Message)
+		}
+		b.WriteString("\n")
+	}
+	if len(r.Conditions) == 0 {
+		b.WriteString("  The control plane has not said anything of it: is it running?\n")
+	}
+	return b.String()
 }

@@ -28,7 +28,10 @@ import (
 // The tests share one API server, and so run one after the other: a controller sees the whole cluster.
 var server apiserver.Shared
 
-func TestMain(m *testing.M) { os.Exit(server.Main(m)) }
+func TestMain(m *testing.M) {
+	kube.LogTo(slog.New(slog.DiscardHandler))
+	os.Exit(server.Main(m))
+}
 
 // replica is a controller that runs.
 type replica struct {

@@ -78,7 +78,6 @@ func New(o Options) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	configureLogging(o.Logger)
 	c := &Controller{opts: o}
 	cacheOptions := cache.Options{
 		Scheme: scheme, DefaultTransform: slim, ReaderFailOnMissingInformer: true,

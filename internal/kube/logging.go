@@ -11,8 +11,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// configureLogging leads what the libraries say to our log, where it has the same form. The libraries keep one logger for the process.
-func configureLogging(logger *slog.Logger) {
+// LogTo leads what the Kubernetes libraries say to logger. They keep one for the process: call it once, before New.
+func LogTo(logger *slog.Logger) {
 	l := logr.FromSlogHandler(logger.Handler())
 	ctrl.SetLogger(l)
 	klog.SetLogger(l)
