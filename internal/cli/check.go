@@ -17,22 +17,33 @@ import (
 
 func newCheck(env Env) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "check -f PATH",
+		Use:   "check (-f PATH | --cluster)",
 		Short: "Say what is wrong in manifests, where, and how to mend it",
 		Long: `Check reads manifests as 'tulle serve' would, builds the configuration of every virtual node, and prints what it finds.
+
+With --cluster it looks at an installation instead: the definitions, the control plane's pods and webhooks, and what the conditions of the objects say.
 
 The exit code is 0 without errors (there may be warnings), 1 with errors, and 2 for wrong use.`,
 		Example: `  # A folder, not recursively
   tulle check -f manifests/
 
   # What Helm would apply, as JSON
-  helm template mychart | tulle check -f - -o json`,
+  helm template mychart | tulle check -f - -o json
+
+  # The cluster of the current context
+  tulle check --cluster`,
 	}
 	in := addInput(c)
+	f := addCluster(c)
+	inCluster := c.Flags().Bool("cluster", false, "in place of -f: check the installation in a cluster, and the objects there")
+	c.MarkFlagsMutuallyExclusive("cluster", "filename")
 	out := addFormat(c, "text", "json", "yaml")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := out.check(); err != nil {
 			return err
+		}
+		if len(in.paths) == 0 && *inCluster {
+			return checkCluster(cmd.Context(), env, f, out)
 		}
 		return check(cmd.Context(), env, in, out)
 	}
@@ -45,10 +56,16 @@ func check(ctx context.Context, env Env, in *input, out *format) error {
 		return err
 	}
 	findings := mesh.SortFindings(append(loaded.store.Findings(), plane.Check(loaded.store.Snapshot())...))
+	return writeCheck(env, out, loaded.summary, findings)
+}
+
+// writeCheck prints findings after which a summary of what was looked at follows, and is an error where one of them is.
+func writeCheck(env Env, out *format, summary string, findings []mesh.Finding) error {
+	var err error
 	if out.value == "text" {
 		err = printFindings(env.Stdout, env.Color, findings)
 		if err == nil {
-			_, err = fmt.Fprintf(env.Stdout, "%s; %s\n", loaded.summary, tally(findings))
+			_, err = fmt.Fprintf(env.Stdout, "%s; %s\n", summary, tally(findings))
 		}
 	} else {
 		err = out.write(env.Stdout, rows(findings))

@@ -124,6 +124,14 @@ func TestControllerServesAClusterAndReportsInIt(t *testing.T) {
 	if r := run(t, "", "proxies", "--kubeconfig", file); r.code != 1 || !strings.Contains(r.stderr, "no control plane runs in namespace appmesh-system") {
 		t.Errorf("proxies: exit code %d\n%s", r.code, r.stderr)
 	}
+	installation := run(t, "", "check", "--cluster", "--kubeconfig", file)
+	for _, want := range []string{
+		"error: Namespace appmesh-system: no pod of the control plane runs", "error: VirtualNode shop/web: ResolvedRefs: spec.backends[0]", "2 objects in the cluster; 2 errors",
+	} {
+		if installation.code != 1 || !strings.Contains(installation.stdout, want) {
+			t.Errorf("check --cluster: exit code %d, want 1 and %q in\n%s%s", installation.code, want, installation.stdout, installation.stderr)
+		}
+	}
 	var refusals []any
 	if err := json.Unmarshal([]byte(page(t, "http://"+pages+"/debug/refusals")), &refusals); err != nil || refusals == nil || len(refusals) > 0 {
 		t.Errorf("refusals %v, %v; want an empty list", refusals, err)

@@ -11,7 +11,7 @@ import (
 
 // Rules are all that this package does with the API: in the cluster's role, and in that of the controller's own namespace.
 func Rules() (cluster, own []rbacv1.PolicyRule) {
-	kinds := []string{"meshes", "virtualnodes", "virtualservices", "virtualrouters", "virtualgateways", "gatewayroutes", "backendgroups"}
+	kinds := Plurals()
 	statuses := make([]string, 0, len(kinds))
 	for _, kind := range kinds {
 		statuses = append(statuses, kind+"/status")
@@ -31,4 +31,9 @@ func Rules() (cluster, own []rbacv1.PolicyRule) {
 		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{LeaseName}, Verbs: []string{"get", "update"}},
 	}
 	return cluster, own
+}
+
+// Plurals are the names of the mesh's kinds in paths of the API.
+func Plurals() []string {
+	return []string{"meshes", "virtualnodes", "virtualservices", "virtualrouters", "virtualgateways", "gatewayroutes", "backendgroups"}
 }
