@@ -34,7 +34,8 @@ func (b *builder) build() (Resources, []mesh.Finding) {
 	b.inboundListener(listeners)
 	b.outboundListener()
 
-	return Resources{Clusters: sorted(b.clusters), Listeners: sorted(b.listeners), Routes: sorted(b.routes)}, mesh.SortFindings(b.findings)
+	b.made = Resources{Clusters: b.sortedClusters(), Listeners: sorted(b.listeners), Routes: sorted(b.routes)}
+	return b.made, mesh.SortFindings(b.findings)
 }
 
 // builder holds what is gathered while one View is translated.
@@ -44,13 +45,16 @@ type builder struct {
 	mesh   string
 	nodes  map[string]*mesh.NodeView
 	egress map[egressID]*egress
-	plan   []*portPlan
-	hosts  map[hostID]*host
-	log    []*accesslogv3.AccessLog
+	// targets are the keys of egress in the order of the View.
+	targets []egressID
+	plan    []*portPlan
+	hosts   map[hostID]*host
+	log     []*accesslogv3.AccessLog
 	// inline holds the endpoint sets of a configuration that stands alone; nil where a control plane delivers endpoints and routes.
 	inline map[mesh.EndpointSetKey]*mesh.EndpointSet
 	// last is the builder of the View before, whose parts may be taken over; nil for none.
 	last     *builder
+	made     Resources
 	findings []mesh.Finding
 
 	clusters  map[string]Resource

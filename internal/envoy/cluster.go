@@ -4,10 +4,7 @@
 package envoy
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -26,10 +23,6 @@ type egressID struct {
 	node    string
 	port    int32
 	service string
-}
-
-func (id egressID) compare(o egressID) int {
-	return cmp.Or(cmp.Compare(id.node, o.node), cmp.Compare(id.port, o.port), cmp.Compare(id.service, o.service))
 }
 
 // egress is a listener of a node that some route leads to.
@@ -54,7 +47,7 @@ func (b *builder) egressClusters() {
 		}
 	}
 	names := make(map[string]egressID, len(b.egress))
-	for _, id := range slices.SortedFunc(maps.Keys(b.egress), egressID.compare) {
+	for _, id := range b.targets {
 		e := b.egress[id]
 		if e.node == nil {
 			continue
@@ -80,6 +73,7 @@ func (b *builder) gather(s *mesh.ServiceView, r *mesh.RouteView) {
 		if e == nil {
 			e = b.newEgress(id)
 			b.egress[id] = e
+			b.targets = append(b.targets, id)
 			if e.node == nil {
 				b.report(mesh.ReasonRefNotFound, r.Route, mesh.Finding{
 					Value:   t.Node,

@@ -52,6 +52,19 @@ func (b *builder) take(into map[string]Resource, name string, same bool) bool {
 	return false
 }
 
+// sortedClusters returns the clusters by name: the list of the View before, where it holds the same ones.
+func (b *builder) sortedClusters() []Resource {
+	if b.last == nil || len(b.clusters) != len(b.last.made.Clusters) {
+		return sorted(b.clusters)
+	}
+	for i := range b.last.made.Clusters {
+		if old := &b.last.made.Clusters[i]; b.clusters[old.Name].Message != old.Message {
+			return sorted(b.clusters)
+		}
+	}
+	return b.last.made.Clusters
+}
+
 // takeCluster takes over the cluster of a target, if its listener is the same.
 func (b *builder) takeCluster(id egressID, e *egress) bool {
 	if b.last == nil {
