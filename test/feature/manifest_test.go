@@ -29,8 +29,8 @@ func base() map[string]string {
 	return map[string]string{
 		"00-mesh.yaml":      meshOf("ALLOW_ALL"),
 		"10-web.yaml":       webNode("api", "pulse"),
-		"20-api.yaml":       docs(node("api-v1"), node("api-v2"), routed("api")),
-		"21-router.yaml":    split("api", 90, 10),
+		"20-api.yaml":       docs(node("api-v1"), node("api-v2"), routedAPI()),
+		"21-router.yaml":    split(90, 10),
 		"30-pulse.yaml":     docs(node("pulse"), provided("pulse", "pulse")),
 		"40-endpoints.yaml": docs(endpoints("web", "10.1.0.1"), endpoints("api-v1", "10.1.1.1"), endpoints("api-v2", "10.1.2.1")),
 		"41-pulse.yaml":     endpoints("pulse", "10.1.3.1"),
@@ -90,36 +90,36 @@ spec:
 `, name, node)
 }
 
-// routed is a virtual service that a router of the same name provides.
-func routed(name string) string {
-	return fmt.Sprintf(`apiVersion: appmesh.k8s.aws/v1beta2
+// routedAPI is the virtual service api, which the router of the same name provides.
+func routedAPI() string {
+	return `apiVersion: appmesh.k8s.aws/v1beta2
 kind: VirtualService
-metadata: {name: %[1]s, namespace: shop}
+metadata: {name: api, namespace: shop}
 spec:
-  awsName: %[1]s.shop.svc.cluster.local
-  provider: {virtualRouter: {virtualRouterRef: {name: %[1]s}}}
-`, name)
+  awsName: api.shop.svc.cluster.local
+  provider: {virtualRouter: {virtualRouterRef: {name: api}}}
+`
 }
 
-// router has the routes that are given as flow style YAML.
-func router(name string, routes ...string) string {
-	text := fmt.Sprintf(`apiVersion: appmesh.k8s.aws/v1beta2
+// router is the router of api, with routes that are given as flow style YAML.
+func router(routes ...string) string {
+	text := `apiVersion: appmesh.k8s.aws/v1beta2
 kind: VirtualRouter
-metadata: {name: %s, namespace: shop}
+metadata: {name: api, namespace: shop}
 spec:
   listeners: [{portMapping: {port: 8080, protocol: http}}]
-`, name)
+`
 	if len(routes) == 0 {
 		return text + "  routes: []\n"
 	}
 	return text + "  routes:\n    - " + strings.Join(routes, "\n    - ") + "\n"
 }
 
-// split is a router whose one route shares all requests between two versions.
-func split(name string, one, two int) string {
-	return router(name, fmt.Sprintf(
-		"{name: all, httpRoute: {match: {prefix: /}, action: {weightedTargets: [{virtualNodeRef: {name: %[1]s-v1}, weight: %[2]d}, {virtualNodeRef: {name: %[1]s-v2}, weight: %[3]d}]}}}",
-		name, one, two))
+// split is the router of api, whose one route shares all requests between two versions.
+func split(one, two int) string {
+	return router(fmt.Sprintf(
+		"{name: all, httpRoute: {match: {prefix: /}, action: {weightedTargets: [{virtualNodeRef: {name: api-v1}, weight: %d}, {virtualNodeRef: {name: api-v2}, weight: %d}]}}}",
+		one, two))
 }
 
 // to is a route to version one for a prefix.

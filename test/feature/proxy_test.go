@@ -344,15 +344,15 @@ func nameOf(body *anypb.Any) (string, error) {
 	return "", fmt.Errorf("%T has no name", m)
 }
 
-// route returns a route configuration that the proxy holds.
-func (p *proxy) route(name string) *routev3.RouteConfiguration {
+// routes returns the route configuration of port 8080 that the proxy holds.
+func (p *proxy) routes() *routev3.RouteConfiguration {
 	p.t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	rc := new(routev3.RouteConfiguration)
-	r, ok := p.held[rds][name]
+	r, ok := p.held[rds][apiRoutes]
 	if !ok {
-		p.t.Fatalf("the proxy has no routes %s; it has %v", name, slices.Sorted(maps.Keys(p.held[rds])))
+		p.t.Fatalf("the proxy has no routes %s; it has %v", apiRoutes, slices.Sorted(maps.Keys(p.held[rds])))
 	}
 	if err := r.body.UnmarshalTo(rc); err != nil {
 		p.t.Fatal(err)

@@ -28,7 +28,8 @@ func wantInvalid(t *testing.T, err error, mention string) {
 
 func TestANodeThatDoesNotExistIsRefusedWithItsName(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, w *world, via wire) {
+	each(t, func(w *world, via wire) {
+		t := w.t
 		p := newProxy(w, "mesh/m1/virtualNode/nobody_shop", via)
 		p.connect()
 		wantInvalid(t, p.end(), "nobody_shop")
@@ -45,6 +46,7 @@ func TestANodeIDThatSaysNothingIsRefused(t *testing.T) {
 		"odd characters":      "mesh/m1/virtualNode/we\u202eb\n_shop",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p := newProxy(w, id, new(delta))
 			p.connect()
 			if got := status.Code(p.end()); got != codes.InvalidArgument {
@@ -84,7 +86,8 @@ func TestShortAndFullARNsNameTheSameNode(t *testing.T) {
 
 func TestAProxyThatComesBackWithAllItHasIsSentNothingAgain(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, w *world, via wire) {
+	each(t, func(w *world, via wire) {
+		t := w.t
 		p := settled(t, w, via)
 		p.disconnect()
 		p.connect()
@@ -96,7 +99,8 @@ func TestAProxyThatComesBackWithAllItHasIsSentNothingAgain(t *testing.T) {
 
 func TestARestartedControlPlaneSendsNothingToAProxyThatHasAll(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, w *world, via wire) {
+	each(t, func(w *world, via wire) {
+		t := w.t
 		p := settled(t, w, via)
 		w.end()
 		if err := p.end(); err != nil {
@@ -112,7 +116,8 @@ func TestARestartedControlPlaneSendsNothingToAProxyThatHasAll(t *testing.T) {
 
 func TestWhatChangedWhileAProxyWasAwayIsSentWhenItComesBack(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, w *world, via wire) {
+	each(t, func(w *world, via wire) {
+		t := w.t
 		p := settled(t, w, via)
 		witness := settled(t, w, new(delta))
 		p.disconnect()

@@ -112,7 +112,7 @@ func TestProtection(t *testing.T) {
 	s.settle()
 	c := web.client(false, false)
 
-	t.Run("outlier detection takes an endpoint out that fails", func(t *testing.T) {
+	t.Run("outlier detection takes an endpoint out that fails", func(*testing.T) {
 		failing.Store(true)
 		run := 0
 		s.eventually("two hundred requests in a row that do not fail", func() bool {

@@ -35,25 +35,29 @@ func TestMain(m *testing.M) {
 	if len(os.Args) < 3 || os.Args[1] != marker {
 		os.Exit(outside(m))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	argv := os.Args[:2:2]
-	var err error
-	switch role, args := os.Args[2], os.Args[3:]; role {
-	case sandbox.RoleInit:
-		err = sandbox.Init(argv, args)
-	case sandbox.RolePod:
-		err = sandbox.Hold(ctx, args)
-	case sandbox.RoleEnter:
-		err = sandbox.Enter(args)
-	case roleTests:
-		os.Exit(inside(m, args))
+	if os.Args[2] == roleTests {
+		os.Exit(inside(m, os.Args[3:]))
 	}
-	if err != nil {
+	if err := part(os.Args[2], os.Args[3:]); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+// part plays a part of the sandbox.
+func part(role string, args []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	switch role {
+	case sandbox.RoleInit:
+		return sandbox.Init(argv(), args)
+	case sandbox.RolePod:
+		return sandbox.Hold(ctx, args)
+	case sandbox.RoleEnter:
+		return sandbox.Enter(args)
+	}
+	return fmt.Errorf("no role %q", role)
 }
 
 // outside starts the tests inside. Where that cannot be, it runs them here, so that each says why it cannot run.
@@ -87,7 +91,7 @@ func runInside(bind map[string]string) (bool, error) {
 	}
 	ran := false
 	err = sandbox.Run(context.Background(), sandbox.Config{
-		Self: []string{os.Args[0], marker}, Program: append([]string{roleTests, dir}, testFlags(os.Args[1:])...),
+		Self: argv(), Program: append([]string{roleTests, dir}, testFlags(os.Args[1:])...),
 		Bind: bind, Dir: dir, Stderr: os.Stderr,
 		Env: append(os.Environ(), "PATH="+os.ExpandEnv("$PATH:/usr/sbin:/sbin"), "TMPDIR="+dir, "HOME="+dir, insideVariable+"="+dir),
 		Event: func(line []byte) {
