@@ -253,15 +253,16 @@ func (p programs) keepLeavesPodsToLookInto(t *testing.T) {
 				_ = cmd.Wait()
 				t.Fatalf("it does not say how to look inside: %s", stdout)
 			}
+			inside := sandboxtest.Inside(t, cmd.Process.Pid)
 			pods, err := playground.Pods()
+			pods = slices.DeleteFunc(pods, func(p playground.Pod) bool { return !slices.Contains(inside, p.PID) })
 			if err != nil || len(pods) != 3 || pods[0].Workload != "dj" {
 				t.Fatalf("pods %+v, %v", pods, err)
 			}
-			seen, err := exec.CommandContext(t.Context(), self, "playground", "exec", "dj", "--", "cat", "/etc/hosts").CombinedOutput()
+			seen, err := exec.CommandContext(t.Context(), self, "playground", "exec", pods[0].Name, "--", "cat", "/etc/hosts").CombinedOutput()
 			if err != nil || !strings.Contains(string(seen), "jazz.prod.svc.cluster.local jazz\n") {
 				t.Errorf("%v\n%s", err, seen)
 			}
-			inside := sandboxtest.Inside(t, cmd.Process.Pid)
 			if err := cmd.Process.Signal(os.Interrupt); err != nil {
 				t.Fatal(err)
 			}
