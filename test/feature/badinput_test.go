@@ -36,12 +36,12 @@ func TestABrokenFileKeepsItsLastGoodStateUntilItIsMended(t *testing.T) {
 				}
 				return false
 			})
-			if diff := cmp.Diff([]string(nil), beat(t, p, "10.1.3.2")); diff != "" {
+			if diff := cmp.Diff([]string(nil), beat(t, p)); diff != "" {
 				t.Errorf("a broken file changed the proxy (-want +got):\n%s", diff)
 			}
 			w.write("21-router.yaml", split(10, 90))
 			p.await("the mended file", func() bool { return len(p.log) > 0 })
-			if diff := cmp.Diff([]string{"RDS ~" + apiRoutes}, beat(t, p, "10.1.3.3")); diff != "" {
+			if diff := cmp.Diff([]string{"RDS ~" + apiRoutes}, beat(t, p)); diff != "" {
 				t.Errorf("the proxy got (-want +got):\n%s", diff)
 			}
 			w.eventually("the error has gone", func() bool { return len(w.errors()) == 0 })

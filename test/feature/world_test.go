@@ -26,7 +26,7 @@ import (
 )
 
 // patience is how long a test waits for what must come; it only matters when a test fails.
-const patience = 15 * time.Second
+const patience = time.Minute
 
 // world is a control plane in this process, wired as the command line wires it, and a folder of manifests that it watches.
 type world struct {
