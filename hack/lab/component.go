@@ -104,7 +104,7 @@ func (l lab) buildComponents(ctx context.Context, p progress) error {
 		if _, err := os.Stat(l.toolFolder(c)); err == nil {
 			continue
 		}
-		p.say("building %s %s (once; kubernetes takes six minutes on two idle cores)", c.name, c.version)
+		p.say("building %s %s, once", c.name, c.version)
 		if err := l.build(ctx, c); err != nil {
 			return fmt.Errorf("building %s %s: %w", c.name, c.version, err)
 		}
@@ -137,11 +137,11 @@ func (l lab) build(ctx context.Context, c component) error {
 			return err
 		}
 	}
-	flags := "-s -w"
+	flags := []string{"-s", "-w"}
 	for _, variable := range slices.Sorted(maps.Keys(c.stamped)) {
-		flags += " -X " + variable + "=" + c.stamped[variable]
+		flags = append(flags, "-X", variable+"="+c.stamped[variable])
 	}
-	if _, err := goCommand(ctx, module, "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", filepath.Join(out, c.name), target); err != nil {
+	if _, err := goCommand(ctx, module, "build", "-trimpath", "-buildvcs=false", "-ldflags", strings.Join(flags, " "), "-o", filepath.Join(out, c.name), target); err != nil {
 		return err
 	}
 	for _, alias := range c.aliases {

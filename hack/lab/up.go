@@ -134,7 +134,7 @@ func (l lab) layOut(p progress, api, registry string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(kubelet, []byte(strings.ReplaceAll(string(text), "@CGROUP@", l.cgroup())), 0o600); err != nil {
+	if err := os.WriteFile(kubelet, []byte(strings.ReplaceAll(string(text), "@CGROUP@", l.cgroup())), 0o600); err != nil { //nolint:gosec // as above
 		return err
 	}
 	if err := copyFolder(filepath.Join(upper, "opt/cni/bin"), cniFolder); err != nil {
@@ -179,7 +179,7 @@ func copyFolder(to, from string) error {
 		return err
 	}
 	for _, entry := range entries {
-		content, err := os.ReadFile(filepath.Join(from, entry.Name()))
+		content, err := os.ReadFile(filepath.Join(from, entry.Name())) //nolint:gosec // a folder of Debian's
 		if err != nil {
 			return err
 		}
