@@ -16,6 +16,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/tulle-mesh/tulle/internal/clock"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
@@ -55,7 +56,7 @@ func newFleet(addr string, capture bool) *fleet {
 
 // connect starts n clients at once and returns when each has all that it asked for.
 func (f *fleet) connect(ctx context.Context, n int) (time.Duration, error) {
-	start := time.Now()
+	start := clock.Real{}.Now()
 	for i := range n {
 		go func() {
 			if err := f.run(ctx, i); err != nil && ctx.Err() == nil {
@@ -66,7 +67,7 @@ func (f *fleet) connect(ctx context.Context, n int) (time.Duration, error) {
 		}()
 	}
 	err := f.wait(ctx, 2*time.Minute, func() bool { return f.complete >= n })
-	return time.Since(start), err
+	return clock.Real{}.Now().Sub(start), err
 }
 
 // wait polls a condition under the lock until it holds.
@@ -98,7 +99,7 @@ func (f *fleet) change(ctx context.Context, n int, is func(*discoveryv3.DeltaDis
 	f.mu.Lock()
 	f.want, f.hits = is, map[int]time.Time{}
 	f.mu.Unlock()
-	start := time.Now()
+	start := clock.Real{}.Now()
 	if err := do(); err != nil {
 		return 0, err
 	}
@@ -267,7 +268,7 @@ func (c *client) proceed(typ string) error {
 
 // saw counts a response.
 func (f *fleet) saw(id int, m *discoveryv3.DeltaDiscoveryResponse) {
-	size, now := proto.Size(m), time.Now()
+	size, now := proto.Size(m), clock.Real{}.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.bytes += size

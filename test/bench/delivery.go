@@ -10,11 +10,10 @@ import (
 	"slices"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/tulle-mesh/tulle/internal/clock"
 	"github.com/tulle-mesh/tulle/internal/xds"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // delivery is Tulle's server alone, without files, model and translation: it shows which part of the cost is delivery's.
@@ -30,7 +29,7 @@ func newDelivery(s *scope) (*delivery, error) {
 	d := &delivery{scope: s, made: map[string]*xds.Resource{}}
 	d.server = xds.New(xds.Options{Director: d, Clock: clock.Real{}})
 	for key := range s.Resources {
-		_, m, err := s.decode(key)
+		m, err := s.decode(key)
 		if err != nil {
 			return nil, err
 		}

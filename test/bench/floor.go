@@ -38,7 +38,7 @@ type floorStream struct {
 func newFloor(s *scope) (*floor, error) {
 	f := &floor{scope: s, ready: map[string]*discoveryv3.Resource{}, streams: map[*floorStream]struct{}{}}
 	for key := range s.Resources {
-		_, m, err := s.decode(key)
+		m, err := s.decode(key)
 		if err != nil {
 			return nil, err
 		}

@@ -38,7 +38,7 @@ func run(ctx context.Context) error {
 		return serveBaseline(ctx, *serve, *scopePath, *socket)
 	}
 	var all []result
-	for _, text := range strings.Split(*only, ",") {
+	for text := range strings.SplitSeq(*only, ",") {
 		sz, err := parseSize(text)
 		if err != nil {
 			return err

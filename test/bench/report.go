@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/tulle-mesh/tulle/internal/clock"
 )
 
 // line is a result in one line.
@@ -64,7 +66,7 @@ multiples of the floor.
 - **snapshots** is go-control-plane's SnapshotCache (v0.14.0) with a snapshot for each node, built from the same resources on each change.
 
 Each client has its own connection, asks as Envoy does and acknowledges everything. The service that changes is a backend of all of them, so each change goes to all.
-`, time.Now().UTC().Format("2006-01-02"), cpuModel(), runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH, load())
+`, clock.Real{}.Now().UTC().Format("2006-01-02"), cpuModel(), runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH, load())
 }
 
 func cpuModel() string {

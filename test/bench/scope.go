@@ -5,6 +5,7 @@ package main
 
 import (
 	"encoding/gob"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -12,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -46,7 +46,7 @@ func (s *scope) add(node string, m *discoveryv3.DeltaDiscoveryResponse) {
 }
 
 func (s *scope) save(path string) error {
-	f, err := os.Create(path)
+	f, err := os.Create(path) //nolint:gosec // a path in this run's own scratch directory
 	if err != nil {
 		return fmt.Errorf("save scope: %w", err)
 	}
@@ -60,7 +60,7 @@ func (s *scope) save(path string) error {
 }
 
 func loadScope(path string) (*scope, error) {
-	f, err := os.Open(path)
+	f, err := os.Open(path) //nolint:gosec // a path in this run's own scratch directory
 	if err != nil {
 		return nil, fmt.Errorf("load scope: %w", err)
 	}
@@ -78,17 +78,17 @@ func split(key string) (typeURL, name string) {
 	return parts[0], parts[1]
 }
 
-// decode returns the Any and the message in it.
-func (s *scope) decode(key string) (*anypb.Any, proto.Message, error) {
+// decode returns the message under a key.
+func (s *scope) decode(key string) (proto.Message, error) {
 	a := new(anypb.Any)
 	if err := proto.Unmarshal(s.Resources[key], a); err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", key, err)
+		return nil, fmt.Errorf("%s: %w", key, err)
 	}
 	m, err := a.UnmarshalNew()
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", key, err)
+		return nil, fmt.Errorf("%s: %w", key, err)
 	}
-	return a, m, nil
+	return m, nil
 }
 
 // edit makes the change that a command asks for, "endpoint ADDRESS" or "weight N", and returns the resources that it changed, by key.
@@ -100,13 +100,15 @@ func (s *scope) edit(command string) (map[string]proto.Message, error) {
 		if verb == "endpoint" && (typ != endpointType || !strings.Contains(name, "_svc-0_")) || verb == "weight" && typ != routeType {
 			continue
 		}
-		_, m, err := s.decode(key)
+		m, err := s.decode(key)
 		if err != nil {
 			return nil, err
 		}
 		switch m := m.(type) {
 		case *endpointv3.ClusterLoadAssignment:
-			addEndpoint(m, arg)
+			if err := addEndpoint(m, arg); err != nil {
+				return nil, fmt.Errorf("%s: %w", key, err)
+			}
 			changed[key] = m
 		case *routev3.RouteConfiguration:
 			if setWeight(m, arg) {
@@ -121,12 +123,16 @@ func (s *scope) edit(command string) (map[string]proto.Message, error) {
 }
 
 // addEndpoint puts one more endpoint beside the first, with another address.
-func addEndpoint(m *endpointv3.ClusterLoadAssignment, address string) {
+func addEndpoint(m *endpointv3.ClusterLoadAssignment, address string) error {
 	locality := m.GetEndpoints()[0]
 	next := proto.CloneOf(locality.GetLbEndpoints()[0])
-	socket := next.GetEndpoint().GetAddress().GetAddress().(*corev3.Address_SocketAddress)
-	socket.SocketAddress.Address = address
+	socket := next.GetEndpoint().GetAddress().GetSocketAddress()
+	if socket == nil {
+		return errors.New("its first endpoint has no socket address")
+	}
+	socket.Address = address
 	locality.LbEndpoints = append(locality.LbEndpoints, next)
+	return nil
 }
 
 // setWeight changes the first weight of a route with several targets; false if there is no such route.

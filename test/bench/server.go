@@ -13,15 +13,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/pprof"
 	"strings"
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	serverv3 "github.com/envoyproxy/go-control-plane/pkg/server/v3"
-	"google.golang.org/grpc"
-
 	"github.com/tulle-mesh/tulle/internal/xds"
+	"google.golang.org/grpc"
 )
 
 // server is one that is measured, in a process of its own.
@@ -36,7 +34,7 @@ type server struct {
 // startTulle starts the control plane on a directory of manifests.
 func startTulle(ctx context.Context, binary, dir string) (*server, error) {
 	socket := filepath.Join(filepath.Dir(dir), "tulle.sock")
-	return start(ctx, "tulle", socket, exec.CommandContext(ctx, binary, "serve", "-f", dir, "--xds", "unix://"+socket, "--http", "", "--log-level", "warn"))
+	return start(ctx, "tulle", socket, exec.CommandContext(ctx, binary, "serve", "-f", dir, "--xds", "unix://"+socket, "--http", "", "--log-level", "warn")) //nolint:gosec // the program that is to be measured
 }
 
 // startBaseline starts this program again as another server.
@@ -46,7 +44,7 @@ func startBaseline(ctx context.Context, kind, scopePath string) (*server, error)
 		return nil, fmt.Errorf("start %s: %w", kind, err)
 	}
 	socket := filepath.Join(filepath.Dir(scopePath), kind+".sock")
-	return start(ctx, kind, socket, exec.CommandContext(ctx, self, "-serve", kind, "-scope", scopePath, "-socket", socket))
+	return start(ctx, kind, socket, exec.CommandContext(ctx, self, "-serve", kind, "-scope", scopePath, "-socket", socket)) //nolint:gosec // this program itself
 }
 
 func start(ctx context.Context, name, socket string, cmd *exec.Cmd) (*server, error) {
@@ -130,14 +128,6 @@ func serveBaseline(ctx context.Context, kind, scopePath, socket string) error {
 	}
 	served := make(chan error, 1)
 	go func() { served <- g.Serve(lis) }()
-	if path, set := os.LookupEnv("BENCH_PROFILE"); set {
-		f, err := os.Create(path)
-		if err != nil {
-			return err
-		}
-		_ = pprof.StartCPUProfile(f)
-		defer pprof.StopCPUProfile()
-	}
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
 		if err := apply(strings.TrimSpace(lines.Text())); err != nil {

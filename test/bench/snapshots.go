@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -26,7 +27,7 @@ type snapshots struct {
 func newSnapshots(ctx context.Context, s *scope) (*snapshots, error) {
 	b := &snapshots{scope: s, cache: cachev3.NewSnapshotCache(true, cachev3.IDHash{}, nil), messages: map[string]proto.Message{}}
 	for key := range s.Resources {
-		_, m, err := s.decode(key)
+		m, err := s.decode(key)
 		if err != nil {
 			return nil, err
 		}
@@ -41,9 +42,7 @@ func (b *snapshots) apply(ctx context.Context, command string) error {
 	if err != nil {
 		return err
 	}
-	for key, m := range changed {
-		b.messages[key] = m
-	}
+	maps.Copy(b.messages, changed)
 	return b.build(ctx)
 }
 
