@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tulle-mesh/tulle/internal/files"
 	"github.com/tulle-mesh/tulle/internal/mesh"
 	"github.com/tulle-mesh/tulle/internal/plane"
 )
@@ -44,7 +45,7 @@ func check(ctx context.Context, env Env, in *input, out *format) error {
 	if err != nil {
 		return err
 	}
-	findings := mesh.SortFindings(append(loaded.store.Findings(), plane.Check(loaded.store.Snapshot())...))
+	findings := locate(append(loaded.store.Findings(), plane.Check(loaded.store.Snapshot())...))
 	if out.value == "text" {
 		err = printFindings(env.Stdout, env.Color, findings)
 		if err == nil {
@@ -62,6 +63,17 @@ func check(ctx context.Context, env Env, in *input, out *format) error {
 		}
 	}
 	return nil
+}
+
+// locate moves each finding from the line of its object to that of its field, as far as the file tells.
+func locate(findings []mesh.Finding) []mesh.Finding {
+	var locator files.Locator
+	for i, f := range findings {
+		if f.Object.File != "" && f.Object.Line > 0 && f.Field != "" {
+			findings[i].Object.Line = locator.Line(f.Object.File, f.Object.Line, f.Field)
+		}
+	}
+	return mesh.SortFindings(findings)
 }
 
 // findingRow is a finding as machines read it.
