@@ -21,7 +21,7 @@ build: ## Build tulle and tulle-agent into bin/.
 .PHONY: test
 test: build ## Run all tests, with real Envoy and network namespaces.
 	@sh hack/preflight.sh test
-	TULLE_ENVOY="$(TULLE_ENVOY)" go test ./...
+	TULLE_ENVOY="$(TULLE_ENVOY)" TULLE_BIN="$(CURDIR)/bin" go test ./...
 
 .PHONY: race
 race: ## Run the tests of everything that is concurrent under the race detector.

@@ -9,7 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -36,6 +39,14 @@ const (
 	codeError = 1
 	codeUsage = 2
 )
+
+// untilSignal is for commands that run until they are told to end: the context ends with SIGINT or SIGTERM, and the signal after that kills.
+// Other commands leave the signals alone, which then kill at once.
+func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}
 
 // complain writes to Stderr. Where even that fails there is nobody left to tell.
 func (e Env) complain(format string, args ...any) { _, _ = fmt.Fprintf(e.Stderr, format, args...) }

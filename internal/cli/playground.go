@@ -55,7 +55,11 @@ The exit code is 0 only if all that the scenario expects came true.`,
 	c.Flags().BoolVar(&o.keep, "keep", false, "leave everything running after the last step, until Ctrl-C")
 	c.Flags().StringVar(&o.agent, "agent", "", "path of tulle-agent; by default the one beside this program, then PATH")
 	c.Flags().StringVar(&o.envoy, "envoy", "", "path of Envoy; by default TULLE_ENVOY, then ENVOY, then the cache that hack/envoy.sh fills, then PATH")
-	c.RunE = func(cmd *cobra.Command, args []string) error { return runPlayground(cmd.Context(), env, o, args[0]) }
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx, stop := untilSignal(cmd.Context())
+		defer stop()
+		return runPlayground(ctx, env, o, args[0])
+	}
 	c.AddCommand(newPlaygroundExec(), newPlaygroundList(env), newInside(env))
 	for _, sub := range c.Commands() {
 		wrapArgs(sub)
@@ -235,7 +239,9 @@ func newInside(env Env) *cobra.Command {
 		DisableFlagParsing: true,
 		Args:               cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return playground.Inside(cmd.Context(), []string{env.Executable, "playground", insideCommand}, args)
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			return playground.Inside(ctx, []string{env.Executable, "playground", insideCommand}, args)
 		},
 	}
 }
