@@ -45,6 +45,11 @@ func (l lab) up(ctx context.Context, p progress) error {
 	if err := missing(); err != nil {
 		return err
 	}
+	lock, err := l.alone()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }()
 	if err := l.buildComponents(ctx, p); err != nil {
 		return err
 	}
@@ -64,8 +69,12 @@ func (l lab) up(ctx context.Context, p progress) error {
 	if err != nil {
 		return err
 	}
-	if err := l.waitUntilReady(ctx, p, ended); err != nil {
-		return errors.Join(err, l.end(), fmt.Errorf("what was said is in %s", l.in("logs")))
+	err = l.waitUntilReady(ctx, p, ended)
+	switch {
+	case ctx.Err() != nil:
+		return errors.Join(errors.New("interrupted"), l.end(), l.clean())
+	case err != nil:
+		return errors.Join(err, l.end(), l.removeCgroups(), fmt.Errorf("what the node's services said is in %s", l.in("logs")))
 	}
 	return l.tellHow(p)
 }
