@@ -28,8 +28,14 @@ func (b *build) end() xds.Update { return b.update }
 
 // group computes a group's View again, and its configuration where the View differs.
 func (b *build) group(g *group) {
-	view, reads, findings := mesh.ViewOf(b.p.now, g.proxy, g.profile)
-	b.p.readBy.replace(reader{group: g.name}, g.reads, reads)
+	used := make([]*offer, 0, len(g.offers))
+	view, reads, findings := mesh.ViewWith(b.p.now, g.proxy, g.profile, func(service string) *mesh.Offer {
+		o := b.offerOf(mesh.VirtualServiceKey(g.proxy.Mesh, service))
+		used = append(used, o)
+		return o.made
+	})
+	b.p.readBy.replace(reader{group: g}, g.reads, reads)
+	b.p.useOffers(g, used)
 	g.reads = reads
 	g.findings = findings
 	if view == nil {
@@ -39,15 +45,14 @@ func (b *build) group(g *group) {
 		}
 		return
 	}
-	hash := view.Hash()
-	if g.view != nil && hash == g.hash {
+	if view.Equal(g.view) {
 		g.findings = slices.Concat(findings, g.translation)
 		return
 	}
 	resources, found := g.translator.Build(view)
 	g.translation = attribute(b.p.now, g.proxy.Mesh, found)
 	g.config = b.config(g, resources)
-	g.view, g.hash, g.built = view, hash, resources
+	g.view, g.built = view, resources
 	g.findings = slices.Concat(findings, g.translation)
 	b.update.Groups[g.name] = g.config
 	b.use(g, view.EndpointSets())
@@ -64,14 +69,15 @@ func (b *build) drop(g *group) {
 
 // forget removes a group that nobody is in.
 func (p *Plane) forget(g *group) {
-	p.readBy.replace(reader{group: g.name}, g.reads, nil)
+	p.readBy.replace(reader{group: g}, g.reads, nil)
+	p.useOffers(g, nil)
 	delete(p.groups, g.name)
 }
 
 // use makes g a user of exactly the sets of next, which are sorted.
 func (b *build) use(g *group, next []mesh.EndpointSetKey) {
 	for _, key := range next {
-		if _, had := slices.BinarySearchFunc(g.sets, key, compareSets); had {
+		if _, had := slices.BinarySearchFunc(g.sets, key, mesh.EndpointSetKey.Compare); had {
 			continue
 		}
 		s := b.p.sets[key]
@@ -83,13 +89,13 @@ func (b *build) use(g *group, next []mesh.EndpointSetKey) {
 		s.users++
 	}
 	for _, key := range g.sets {
-		if _, has := slices.BinarySearchFunc(next, key, compareSets); has {
+		if _, has := slices.BinarySearchFunc(next, key, mesh.EndpointSetKey.Compare); has {
 			continue
 		}
 		s := b.p.sets[key]
 		s.users--
 		if s.users == 0 {
-			b.p.readBy.replace(reader{set: key}, s.reads, nil)
+			b.p.readBy.replace(reader{set: s}, s.reads, nil)
 			delete(b.p.sets, key)
 			b.update.Endpoints[envoy.EndpointsName(key)] = nil
 		}
@@ -100,7 +106,7 @@ func (b *build) use(g *group, next []mesh.EndpointSetKey) {
 // set computes an endpoint set again.
 func (b *build) set(s *set) {
 	endpoints, reads, findings := mesh.EndpointSetOf(b.p.now, s.key)
-	b.p.readBy.replace(reader{set: s.key}, s.reads, reads)
+	b.p.readBy.replace(reader{set: s}, s.reads, reads)
 	s.reads, s.findings = reads, findings
 	made := envoy.Endpoints(endpoints)
 	resource, err := encode(made)
