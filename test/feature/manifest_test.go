@@ -5,7 +5,6 @@ package feature_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -180,15 +179,4 @@ func beat(t *testing.T, p *proxy) []string {
 		rest = append(rest, line)
 	}
 	return rest
-}
-
-// known leaves out endpoints and routes that were sent again unchanged to a proxy that came back over the state-of-the-world protocol, which has one
-// version for all resources of a type.
-func known(via wire, log []string) []string {
-	if _, whole := via.(*sotw); !whole {
-		return log
-	}
-	return slices.DeleteFunc(log, func(line string) bool {
-		return strings.HasPrefix(line, eds+" =") || strings.HasPrefix(line, rds+" =")
-	})
 }

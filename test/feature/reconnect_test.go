@@ -4,6 +4,7 @@
 package feature_test
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -91,7 +92,8 @@ func TestAProxyThatComesBackWithAllItHasIsSentNothingAgain(t *testing.T) {
 		p := settled(t, w, via)
 		p.disconnect()
 		p.connect()
-		if diff := cmp.Diff(nothing, known(via, beat(t, p)), cmpopts.EquateEmpty()); diff != "" {
+		recognised(w)
+		if diff := cmp.Diff(nothing, beat(t, p), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("sent again (-want +got):\n%s", diff)
 		}
 	})
@@ -108,7 +110,8 @@ func TestARestartedControlPlaneSendsNothingToAProxyThatHasAll(t *testing.T) {
 		}
 		w.start()
 		p.connect()
-		if diff := cmp.Diff(nothing, known(via, beat(t, p)), cmpopts.EquateEmpty()); diff != "" {
+		recognised(w)
+		if diff := cmp.Diff(nothing, beat(t, p), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("sent again (-want +got):\n%s", diff)
 		}
 	})
@@ -125,14 +128,37 @@ func TestWhatChangedWhileAProxyWasAwayIsSentWhenItComesBack(t *testing.T) {
 		witness.await("the change", func() bool { return len(witness.log) == 2 })
 		p.connect()
 		p.await("routes and removals", func() bool { return len(p.log) >= 2 })
-		got := known(via, beat(t, p))
+		got := beat(t, p)
 		want := []string{"RDS ~" + apiRoutes, "CDS -" + v1 + " -" + v2}
 		if _, whole := via.(*sotw); whole {
 			// The first set of clusters is the new one: the server cannot name what it does not know.
 			slices.Reverse(want)
+			// Nor can it tell which resources of a type the client still has, once one of them is another.
+			got = slices.DeleteFunc(got, func(line string) bool { return strings.Contains(line, " =") })
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("the proxy got (-want +got):\n%s", diff)
 		}
+	})
+}
+
+// recognised waits until the control plane knows all that its one proxy has brought back, so that what changes from then on is new to it. The state of
+// the world has one version for all resources of a type: a change before that would have all of them sent again.
+func recognised(w *world) {
+	w.t.Helper()
+	w.eventually("the proxy to be recognised", func() bool {
+		var proxies []struct {
+			Types []struct{ Resources []struct{ Acked bool } }
+		}
+		body, err := w.get("/debug/proxies")
+		if err != nil || json.Unmarshal(body, &proxies) != nil || len(proxies) != 1 || len(proxies[0].Types) != len(urls) {
+			return false
+		}
+		for _, t := range proxies[0].Types {
+			if len(t.Resources) == 0 {
+				return false
+			}
+		}
+		return true
 	})
 }
