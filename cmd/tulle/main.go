@@ -25,7 +25,7 @@ func env() cli.Env {
 	}
 	return cli.Env{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Color:      term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "",
+		Color:      term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
 		Executable: executable,
 		Getenv:     os.Getenv,
 		Clock:      clock.Real{},

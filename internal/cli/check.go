@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -112,7 +113,7 @@ func printFindings(w io.Writer, color bool, findings []mesh.Finding) error {
 	for _, f := range findings {
 		var b strings.Builder
 		if f.Object.File != "" {
-			b.WriteString(f.Object.File)
+			b.WriteString(plain(f.Object.File))
 			if f.Object.Line > 0 {
 				fmt.Fprintf(&b, ":%d", f.Object.Line)
 			}
@@ -121,14 +122,14 @@ func printFindings(w io.Writer, color bool, findings []mesh.Finding) error {
 		b.WriteString(paint(color, f.Severity))
 		b.WriteString(": ")
 		if name := objectName(f.Object); name != "" {
-			b.WriteString(name + ": ")
+			b.WriteString(plain(name) + ": ")
 		}
 		if f.Field != "" {
-			b.WriteString(f.Field + ": ")
+			b.WriteString(plain(f.Field) + ": ")
 		}
-		fmt.Fprintf(&b, "%s [%s]\n", f.Message, f.Reason)
+		fmt.Fprintf(&b, "%s [%s]\n", plain(f.Message), f.Reason)
 		if f.Mend != "" {
-			fmt.Fprintf(&b, "    %s\n", f.Mend)
+			fmt.Fprintf(&b, "    %s\n", plain(f.Mend))
 		}
 		if _, err := io.WriteString(w, b.String()); err != nil {
 			return err
@@ -136,6 +137,25 @@ func printFindings(w io.Writer, color bool, findings []mesh.Finding) error {
 	}
 	return nil
 }
+
+// plain keeps what manifests say from steering a terminal or breaking a line: what cannot be printed is written as in a Go string.
+func plain(text string) string {
+	if strings.IndexFunc(text, unprintable) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if !unprintable(r) {
+			b.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRune(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return b.String()
+}
+
+func unprintable(r rune) bool { return !strconv.IsPrint(r) }
 
 func paint(color bool, s mesh.Severity) string {
 	if !color {
