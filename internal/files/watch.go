@@ -97,8 +97,8 @@ func (w *watcher) run(ctx context.Context, apply func(mesh.Changes)) error {
 	}
 }
 
-// cover watches each directory in which a change may matter: those given, those inside them where they are read too, and
-// the parent of each path, in which it may be replaced.
+// cover watches each directory in which a change may matter: those given, those inside them where they are read too, the
+// parent of each path, in which it may be replaced, and the parents of links on the way to a file and of what they lead to.
 func (w *watcher) cover() {
 	want := map[string]os.FileInfo{}
 	for _, path := range w.source.options.Paths {
@@ -106,13 +106,11 @@ func (w *watcher) cover() {
 			continue
 		}
 		path = filepath.Clean(path)
-		w.want(want, filepath.Dir(path))
+		w.wantLinks(want, path)
 		info, err := os.Stat(path)
 		if err == nil && info.IsDir() {
 			w.want(want, path)
-			if w.source.options.Recursive {
-				w.wantInner(want, path)
-			}
+			w.wantInner(want, path)
 		}
 	}
 	for dir, old := range w.dirs {
@@ -140,16 +138,59 @@ func (w *watcher) want(dirs map[string]os.FileInfo, dir string) {
 	}
 }
 
+// wantInner adds what matters to the entries of a directory.
 func (w *watcher) wantInner(dirs map[string]os.FileInfo, path string) {
 	entries, err := os.ReadDir(path)
 	if err != nil {
 		return
 	}
 	for _, entry := range entries {
-		if entry.IsDir() && !strings.HasPrefix(entry.Name(), ".") {
-			inner := filepath.Join(path, entry.Name())
+		if strings.HasPrefix(entry.Name(), ".") {
+			continue
+		}
+		inner := filepath.Join(path, entry.Name())
+		switch {
+		case entry.Type()&os.ModeSymlink != 0 && isManifest(inner):
+			w.wantLinks(dirs, inner)
+		case entry.IsDir() && w.source.options.Recursive:
 			w.want(dirs, inner)
 			w.wantInner(dirs, inner)
 		}
 	}
+}
+
+// maxLinks bounds the links on the way to a file, as the kernel does.
+const maxLinks = 40
+
+// wantLinks adds the parent of each link on the way to path, and that of what they lead to.
+func (w *watcher) wantLinks(dirs map[string]os.FileInfo, path string) {
+	for range maxLinks {
+		link := firstLink(path)
+		if link == "" {
+			break
+		}
+		w.want(dirs, filepath.Dir(link))
+		target, err := os.Readlink(link)
+		if err != nil {
+			return
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(link), target)
+		}
+		path = filepath.Join(target, strings.TrimPrefix(path, link))
+	}
+	w.want(dirs, filepath.Dir(path))
+}
+
+// firstLink is the shortest beginning of a clean path that is a link, or empty.
+func firstLink(path string) string {
+	for end := 1; end <= len(path); end++ {
+		if end < len(path) && path[end] != filepath.Separator {
+			continue
+		}
+		if info, err := os.Lstat(path[:end]); err == nil && info.Mode()&os.ModeSymlink != 0 {
+			return path[:end]
+		}
+	}
+	return ""
 }

@@ -231,6 +231,51 @@ func TestADirectoryThatIsALinkIsFollowedWhenItMoves(t *testing.T) {
 	f.until("a=ALLOW_ALL b=DROP_ALL", 0)
 }
 
+func TestLinksOnTheWayToAFileAreFollowed(t *testing.T) {
+	t.Parallel()
+	relink := func(t *testing.T, target, link string) {
+		t.Helper()
+		if err := os.Symlink(target, link+".new"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(link+".new", link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("what a link leads to is written again", func(t *testing.T) {
+		t.Parallel()
+		root := t.TempDir()
+		write(t, root+"/else/where/a.yaml", meshNamed("a", "DROP_ALL"))
+		write(t, root+"/in/put/b.yaml", meshNamed("b", "DROP_ALL"))
+		relink(t, "../../else/where/a.yaml", root+"/in/put/a.yaml")
+		f := follow(t, root, files.Options{Paths: []string{root + "/in/put"}})
+		f.until("a=DROP_ALL b=DROP_ALL", 0)
+		write(t, root+"/else/where/a.yaml", meshNamed("a", "ALLOW_ALL"))
+		f.until("a=ALLOW_ALL b=DROP_ALL", 0)
+	})
+	t.Run("a link above the file is swapped", func(t *testing.T) {
+		t.Parallel()
+		root := t.TempDir()
+		write(t, root+"/releases/1/a.yaml", meshNamed("a", "DROP_ALL"))
+		write(t, root+"/releases/2/a.yaml", meshNamed("a", "ALLOW_ALL"))
+		relink(t, "releases/1", root+"/current")
+		f := follow(t, root, files.Options{Paths: []string{root + "/current/a.yaml"}})
+		f.until("a=DROP_ALL", 0)
+		relink(t, "releases/2", root+"/current")
+		f.until("a=ALLOW_ALL", 0)
+	})
+	t.Run("links in a circle harm nothing", func(t *testing.T) {
+		t.Parallel()
+		root := t.TempDir()
+		write(t, root+"/in/b.yaml", meshNamed("b", "DROP_ALL"))
+		relink(t, "a.yaml", root+"/in/a.yaml")
+		f := follow(t, root, files.Options{Paths: []string{root + "/in"}})
+		f.until("b=DROP_ALL", 1)
+		write(t, root+"/in/b.yaml", meshNamed("b", "ALLOW_ALL"))
+		f.until("b=ALLOW_ALL", 1)
+	})
+}
+
 func TestDirectoriesInsideAreReadWhenAskedFor(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
