@@ -231,6 +231,30 @@ func TestADirectoryThatIsALinkIsFollowedWhenItMoves(t *testing.T) {
 	f.until("a=ALLOW_ALL b=DROP_ALL", 0)
 }
 
+func TestAPathThatGoesAwayKeepsWhatItHeld(t *testing.T) {
+	t.Parallel()
+	for name, path := range map[string]string{"a directory": "/in/put", "a file": "/in/put/a.yaml"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			write(t, root+"/in/put/a.yaml", meshNamed("a", "DROP_ALL"))
+			write(t, root+"/else/b.yaml", meshNamed("b", "DROP_ALL"))
+			f := follow(t, root, files.Options{Paths: []string{root + path, root + "/else"}})
+			f.until("a=DROP_ALL b=DROP_ALL", 0)
+			if err := os.Rename(root+path, root+"/in/away"); err != nil {
+				t.Fatal(err)
+			}
+			f.until("a=DROP_ALL b=DROP_ALL", 1)
+			write(t, root+"/else/b.yaml", meshNamed("b", "ALLOW_ALL"))
+			f.until("a=DROP_ALL b=ALLOW_ALL", 1)
+			if err := os.Rename(root+"/in/away", root+path); err != nil {
+				t.Fatal(err)
+			}
+			f.until("a=DROP_ALL b=ALLOW_ALL", 0)
+		})
+	}
+}
+
 func TestLinksOnTheWayToAFileAreFollowed(t *testing.T) {
 	t.Parallel()
 	relink := func(t *testing.T, target, link string) {
