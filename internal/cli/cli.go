@@ -65,7 +65,7 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 
 // Run runs the command that args name and returns the exit code.
 func Run(ctx context.Context, env Env, args []string) int {
-	root := newRoot(env)
+	root := newRoot(env) //nolint:contextcheck // commands run under the context that ExecuteContextC is given, which they take from cobra
 	root.SetArgs(args)
 	root.SetIn(env.Stdin)
 	root.SetOut(env.Stdout)
