@@ -10,10 +10,11 @@ import (
 	"slices"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	"github.com/tulle-mesh/tulle/internal/clock"
-	"github.com/tulle-mesh/tulle/internal/xds"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/tulle-mesh/tulle/internal/clock"
+	"github.com/tulle-mesh/tulle/internal/xds"
 )
 
 // delivery is Tulle's server alone, without files, model and translation: it shows which part of the cost is delivery's.

@@ -18,8 +18,9 @@ import (
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	serverv3 "github.com/envoyproxy/go-control-plane/pkg/server/v3"
-	"github.com/tulle-mesh/tulle/internal/xds"
 	"google.golang.org/grpc"
+
+	"github.com/tulle-mesh/tulle/internal/xds"
 )
 
 // server is one that is measured, in a process of its own.
