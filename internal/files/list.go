@@ -188,32 +188,49 @@ const (
 func (s *Source) reach(name string) reach {
 	l := &s.listing
 	_, given := l.given[name]
-	_, inside := l.dirs[filepath.Dir(name)]
-	_, listed := l.files[name]
-	if _, dir := l.dirs[name]; dir || given && l.keeps(name) {
+	if _, dir := l.dirs[name]; dir || l.keeps(name) {
 		return reachAll
 	}
-	ours := given || listed || inside && !isHidden(name)
+	ours := l.mayHold(name)
 	if !ours && len(l.links) == 0 {
 		return reachLinks
 	}
 	info, err := os.Lstat(name)
-	switch {
-	case err != nil && given:
+	if err != nil {
+		return l.reachGone(name)
+	}
+	if info.Mode()&os.ModeSymlink != 0 {
 		return reachAll
-	case err != nil && listed:
-		return reachFile
-	case err != nil:
-		return reachLinks
-	case info.Mode()&os.ModeSymlink != 0:
-		return reachAll
-	case info.IsDir():
-		if given || listed || s.options.Recursive || len(l.links) > 0 {
+	}
+	if info.IsDir() {
+		// A directory inside is another matter, unless it stands where a manifest or what a link leads to stood.
+		if _, listed := l.files[name]; listed || given || s.options.Recursive || len(l.links) > 0 {
 			return reachAll
 		}
 		return reachLinks
-	case given || ours && isManifest(name):
+	}
+	if given || ours && isManifest(name) {
 		l.files[name] = struct{}{}
+		return reachFile
+	}
+	return reachLinks
+}
+
+// mayHold says whether a name is one that may be read: one given, or a visible one in a directory that is read.
+func (l *listing) mayHold(name string) bool {
+	if _, given := l.given[name]; given {
+		return true
+	}
+	_, inside := l.dirs[filepath.Dir(name)]
+	return inside && !isHidden(name)
+}
+
+// reachGone says what may have changed where a name is gone.
+func (l *listing) reachGone(name string) reach {
+	if _, given := l.given[name]; given {
+		return reachAll
+	}
+	if _, listed := l.files[name]; listed {
 		return reachFile
 	}
 	return reachLinks

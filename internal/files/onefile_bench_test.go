@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tulle-mesh/tulle/internal/clock"
 	"github.com/tulle-mesh/tulle/internal/files"
 	"github.com/tulle-mesh/tulle/internal/mesh"
 )
@@ -117,16 +118,17 @@ func oneChangedFile(b *testing.B, services int, name string, text func(service, 
 	file := filepath.Join(dir, name+"1.yaml")
 	rest := func() { time.Sleep(30 * time.Millisecond) }
 	rest()
+	var now clock.Real
 	var before, after syscall.Rusage
 	var took, longest time.Duration
 	b.ReportAllocs()
 	b.ResetTimer()
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before)
 	for i := range b.N {
-		start := time.Now()
+		start := now.Now()
 		save(b, file, text(1, 2+i%100))
 		c := <-changes
-		last := time.Since(start)
+		last := now.Now().Sub(start)
 		took, longest = took+last, max(longest, last)
 		if len(c.Set) != 1 || !strings.Contains(c.Set[0].From().File, name) {
 			b.Fatalf("changed %v", c.Set)
