@@ -30,8 +30,23 @@ func OfferOf(r Reader, service Key) (*Offer, []Key, []Finding) {
 	return offer, b.keys(), SortFindings(b.findings)
 }
 
-// Equal says whether two Offers make the same difference to every View.
-func (o *Offer) Equal(p *Offer) bool { return o == p || reflect.DeepEqual(o, p) }
+// Since returns last where o does not differ from it, and otherwise o with what has not changed since last shared with it, so that Views tell by its memory that it is the same.
+func (o *Offer) Since(last *Offer) *Offer {
+	if last == nil {
+		return o
+	}
+	if reflect.DeepEqual(o, last) {
+		return last
+	}
+	next := *o
+	if reflect.DeepEqual(o.ports, last.ports) {
+		next.ports = last.ports
+	}
+	if reflect.DeepEqual(o.nodes, last.nodes) {
+		next.nodes = last.nodes
+	}
+	return &next
+}
 
 func (b *builder) offer(name string) *Offer {
 	o := &Offer{service: VirtualServiceKey(b.mesh, name)}

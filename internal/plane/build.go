@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/tulle-mesh/tulle/internal/envoy"
 	"github.com/tulle-mesh/tulle/internal/mesh"
 	"github.com/tulle-mesh/tulle/internal/xds"
@@ -63,7 +61,7 @@ func (b *build) drop(g *group) {
 	if g.config != nil {
 		b.update.Groups[g.name] = nil
 	}
-	g.view, g.config, g.built, g.translator = nil, nil, envoy.Resources{}, envoy.Incremental{}
+	g.view, g.config, g.built, g.translator = nil, nil, envoy.Resources{}, envoy.Incremental{Parts: b.p.parts}
 	b.use(g, nil)
 }
 
@@ -76,6 +74,9 @@ func (p *Plane) forget(g *group) {
 
 // use makes g a user of exactly the sets of next, which are sorted.
 func (b *build) use(g *group, next []mesh.EndpointSetKey) {
+	if slices.Equal(g.sets, next) {
+		return
+	}
 	for _, key := range next {
 		if _, had := slices.BinarySearchFunc(g.sets, key, mesh.EndpointSetKey.Compare); had {
 			continue
@@ -109,7 +110,7 @@ func (b *build) set(s *set) {
 	b.p.readBy.replace(reader{set: s}, s.reads, reads)
 	s.reads, s.findings = reads, findings
 	made := envoy.Endpoints(endpoints)
-	resource, err := encode(made)
+	resource, err := encode(xds.EndpointType, made)
 	if err != nil {
 		s.findings = append(s.findings, refused(mesh.NodeKey(s.key.Mesh, s.key.Node), err))
 		return
@@ -121,45 +122,45 @@ func (b *build) set(s *set) {
 	b.update.Endpoints[made.Name] = resource
 }
 
-// config marshals what translation made. What translation took over from the group's last configuration is not marshalled again.
+// config marshals what translation made. What translation took over is not marshalled again.
 func (b *build) config(g *group, made envoy.Resources) *xds.Config {
 	var last xds.Config
 	if g.config != nil {
 		last = *g.config
 	}
 	return &xds.Config{
-		Clusters:  b.resources(g, made.Clusters, g.built.Clusters, last.Clusters),
-		Listeners: b.resources(g, made.Listeners, g.built.Listeners, last.Listeners),
-		Routes:    b.resources(g, made.Routes, g.built.Routes, last.Routes),
+		Clusters:  b.resources(g, xds.ClusterType, made.Clusters, g.built.Clusters, last.Clusters),
+		Listeners: b.resources(g, xds.ListenerType, made.Listeners, g.built.Listeners, last.Listeners),
+		Routes:    b.resources(g, xds.RouteType, made.Routes, g.built.Routes, last.Routes),
 	}
 }
 
-func (b *build) resources(g *group, made, last []envoy.Resource, encoded []*xds.Resource) []*xds.Resource {
-	kept := map[proto.Message]*xds.Resource{}
-	byName := map[string]*xds.Resource{}
-	for _, r := range encoded {
-		byName[r.Name()] = r
+// resources marshals one list; encoded is what came of last. All lists are sorted by name.
+func (b *build) resources(g *group, typeURL string, made, last []*envoy.Resource, encoded []*xds.Resource) []*xds.Resource {
+	if len(encoded) != len(last) {
+		last = nil // something could not be marshalled, which is said again
 	}
-	for _, r := range last {
-		kept[r.Message] = byName[r.Name]
+	if slices.Equal(made, last) {
+		return encoded
 	}
 	list := make([]*xds.Resource, 0, len(made))
+	next := 0
 	for _, r := range made {
-		resource := kept[r.Message]
-		if resource == nil {
-			var err error
-			if resource, err = encode(r); err != nil {
-				g.translation = append(g.translation, refused(g.proxy, err))
-				continue
-			}
+		for next < len(last) && last[next].Name < r.Name {
+			next++
+		}
+		if next < len(last) && last[next] == r {
+			list = append(list, encoded[next])
+			continue
+		}
+		resource, err := b.p.encoded.get(typeURL, r)
+		if err != nil {
+			g.translation = append(g.translation, refused(g.proxy, err))
+			continue
 		}
 		list = append(list, resource)
 	}
 	return list
-}
-
-func encode(r envoy.Resource) (*xds.Resource, error) {
-	return xds.NewResource(r.Name, r.Message, xds.Traits{Endpoints: r.Endpoints, Warms: r.Warms, Needs: r.Needs, Origin: Origin(r.Origins)})
 }
 
 // Origin is what a resource was built from, as it travels through delivery: keys of the model, sorted.

@@ -37,11 +37,9 @@ func (b *build) offer(o *offer) bool {
 	made, reads, findings := mesh.OfferOf(b.p.now, o.key)
 	b.p.readBy.replace(reader{offer: o}, o.reads, reads)
 	o.reads, o.findings = reads, findings
-	if o.made != nil && o.made.Equal(made) {
-		return false
-	}
-	o.made = made
-	return true
+	last := o.made
+	o.made = made.Since(last)
+	return o.made != last
 }
 
 // useOffers makes g a user of exactly the offers of next, which are sorted.

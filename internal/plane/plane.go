@@ -12,7 +12,9 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"weak"
 
+	"github.com/tulle-mesh/tulle/internal/envoy"
 	"github.com/tulle-mesh/tulle/internal/mesh"
 	"github.com/tulle-mesh/tulle/internal/store"
 	"github.com/tulle-mesh/tulle/internal/xds"
@@ -51,6 +53,9 @@ type Plane struct {
 	offers map[mesh.Key]*offer
 	sets   map[mesh.EndpointSetKey]*set
 	readBy index
+	// parts and encoded are what the configurations of groups share.
+	parts   *envoy.Parts
+	encoded encodings
 }
 
 // New returns a plane that has not started. Deliver must be called before proxies may join.
@@ -62,6 +67,7 @@ func New(opts Options) *Plane {
 		offers: map[mesh.Key]*offer{},
 		sets:   map[mesh.EndpointSetKey]*set{},
 		readBy: index{},
+		parts:  &envoy.Parts{}, encoded: encodings{of: map[*envoy.Resource]weak.Pointer[xds.Resource]{}},
 	}
 }
 
