@@ -7,7 +7,7 @@ LDFLAGS := -s -w -X github.com/tulle-mesh/tulle/internal/version.version=$(VERSI
 TOOL := go tool -modfile=hack/go.mod
 GO_FILES = $(shell git ls-files --cached --others --exclude-standard '*.go' | grep -v '/zz_generated')
 # Tests and the demo find the real Envoy here; ENVOY=path takes your own.
-TULLE_ENVOY = $$(sh hack/envoy.sh)
+TULLE_ENVOY = $$(sh "$(CURDIR)/hack/envoy.sh")
 
 .PHONY: help
 help: ## Show this list.
@@ -21,7 +21,7 @@ build: ## Build tulle and tulle-agent into bin/.
 .PHONY: test
 test: build ## Run all tests, with real Envoy and network namespaces.
 	@sh hack/preflight.sh test
-	TULLE_ENVOY="$(TULLE_ENVOY)" go test ./...
+	TULLE_ENVOY="$(TULLE_ENVOY)" TULLE_BIN="$(CURDIR)/bin" go test ./...
 
 .PHONY: race
 race: ## Run the tests of everything that is concurrent under the race detector.
@@ -29,7 +29,9 @@ race: ## Run the tests of everything that is concurrent under the race detector.
 
 .PHONY: lint
 lint: ## Run the linters: correctness, size limits, layers.
-	$(TOOL) golangci-lint run ./...
+	$(TOOL) golangci-lint run --allow-parallel-runners ./...
+	cd hack && go tool golangci-lint run --allow-parallel-runners -c ../.golangci.yml ./image/... ./lab/...
+	cd test/bench && go tool -modfile=../../hack/go.mod golangci-lint run --allow-parallel-runners -c ../../.golangci.yml ./...
 
 .PHONY: fmt
 fmt: ## Format Go files and the module files.
@@ -58,3 +60,11 @@ bench: build ## Measure delivery against the floor and a SnapshotCache; writes t
 .PHONY: image
 image: build ## Build the container images of tulle and tulle-agent into dist/ (no Docker needed).
 	cd hack && go run ./image -bin ../bin -envoy "$(TULLE_ENVOY)" -version '$(VERSION)' -out ../dist
+
+.PHONY: lab
+lab: ## Bring up a real one-node Kubernetes on this machine, built from Go modules (see hack/lab).
+	hack/lab/up
+
+.PHONY: lab-down
+lab-down: ## Take it down; nothing stays behind.
+	hack/lab/down

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,15 +22,16 @@ func main() {
 
 // execute returns the exit code: 0 for success, 1 for failure, 2 for wrong use.
 func execute() int {
-	err := newCommand().Execute()
+	cmd, err := newCommand().ExecuteC()
 	if err == nil {
 		return 0
 	}
 	fmt.Fprintln(os.Stderr, "tulle-agent:", err)
-	if _, wrong := errors.AsType[*usageError](err); wrong {
-		return 2
+	if !isUse(err) {
+		return 1
 	}
-	return 1
+	fmt.Fprintf(os.Stderr, "See '%s --help'.\n", cmd.CommandPath())
+	return 2
 }
 
 // usageError is the caller's mistake in flags, arguments or environment.
@@ -37,6 +39,12 @@ type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
+
+// isUse says whether an error is one of use. Cobra knows of no type for a command or an argument that nobody asked for.
+func isUse(err error) bool {
+	_, wrong := errors.AsType[*usageError](err)
+	return wrong || strings.HasPrefix(err.Error(), "unknown command ")
+}
 
 func newCommand() *cobra.Command {
 	root := &cobra.Command{
@@ -49,7 +57,6 @@ request, and redirects the workload's traffic through it.`,
   tulle-agent run --node mesh/howto/virtualNode/color --xds unix:///run/tulle/xds.sock`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.AddCommand(newRunCommand(), newBootstrapCommand(), newReadyCommand(), newDrainCommand(), newRedirectCommand(), newVersionCommand())

@@ -125,6 +125,17 @@ func TestFaultsAreGatheredAndNameTheVariable(t *testing.T) {
 	}
 }
 
+func TestWhatNobodyAskedForIsWrongUse(t *testing.T) {
+	clean(t, nil)
+	for _, args := range [][]string{{"bogus"}, {"ready", "stray"}, {"redirect", "--nope"}, {"ready", "--wait", "soon"}} {
+		command := newCommand()
+		command.SetArgs(args)
+		if err := command.Execute(); err == nil || !isUse(err) {
+			t.Errorf("tulle-agent %s: error %v is not one of use", strings.Join(args, " "), err)
+		}
+	}
+}
+
 func TestVariablesWithoutEffectAreNamed(t *testing.T) {
 	clean(t, map[string]string{"ENABLE_ENVOY_XRAY_TRACING": "1", "APPMESH_PREVIEW": "0", "HC_POLL_INTERVAL_MS": ""})
 	if diff := cmp.Diff([]string{"APPMESH_PREVIEW", "ENABLE_ENVOY_XRAY_TRACING"}, withoutEffect()); diff != "" {

@@ -7,8 +7,6 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"golang.org/x/term"
 
@@ -17,10 +15,7 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := cli.Run(ctx, env(), os.Args[1:])
-	stop()
-	os.Exit(code)
+	os.Exit(cli.Run(context.Background(), env(), os.Args[1:]))
 }
 
 func env() cli.Env {
@@ -30,7 +25,7 @@ func env() cli.Env {
 	}
 	return cli.Env{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Color:      term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "",
+		Color:      term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
 		Executable: executable,
 		Getenv:     os.Getenv,
 		Clock:      clock.Real{},

@@ -19,7 +19,10 @@ const cgroups = "/sys/fs/cgroup"
 // cgroup is the name of the group that all pods of this lab are in.
 func (l lab) cgroup() string { return "tulle-" + l.name }
 
-// hierarchies are the folders that hold a group each: the one of cgroup v2, or those of v1's controllers.
+// unified is version 2's place on a machine of version 1. It has no controllers, but runc makes groups there too.
+const unified = "unified"
+
+// hierarchies are the folders that hold a group each: the one of version 2, or those of version 1.
 func hierarchies() ([]string, error) {
 	if _, err := os.Stat(filepath.Join(cgroups, "cgroup.controllers")); err == nil {
 		return []string{cgroups}, nil
@@ -30,7 +33,7 @@ func hierarchies() ([]string, error) {
 	}
 	var folders []string
 	for _, entry := range entries {
-		if entry.IsDir() && entry.Name() != "unified" {
+		if entry.IsDir() {
 			folders = append(folders, filepath.Join(cgroups, entry.Name()))
 		}
 	}
@@ -47,6 +50,9 @@ func (l lab) makeCgroups() error {
 		return err
 	}
 	for _, folder := range folders {
+		if filepath.Base(folder) == unified {
+			continue
+		}
 		group := filepath.Join(folder, l.cgroup())
 		if err := os.MkdirAll(group, 0o750); err != nil {
 			return err
@@ -58,7 +64,7 @@ func (l lab) makeCgroups() error {
 				if err != nil {
 					return err
 				}
-				if err := os.WriteFile(filepath.Join(group, file), content, 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(group, file), content, 0o600); err != nil { //nolint:gosec // a file of the kernel
 					return err
 				}
 			}

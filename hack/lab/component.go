@@ -87,24 +87,28 @@ func (l lab) tool(name string) string {
 	return name
 }
 
-// buildComponents builds what is not there yet. Of two that build at once, the second waits and finds it done.
-func (l lab) buildComponents(ctx context.Context, p progress) error {
+// alone waits until no other process brings a lab up from this cache, and keeps others waiting until the returned file is closed.
+func (l lab) alone() (*os.File, error) {
 	if err := os.MkdirAll(l.cache, 0o750); err != nil {
-		return err
+		return nil, err
 	}
-	lock, err := os.OpenFile(filepath.Join(l.cache, "build.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := os.OpenFile(filepath.Join(l.cache, "up.lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { _ = lock.Close() }()
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
-		return fmt.Errorf("waiting for another build: %w", err)
+		return nil, errors.Join(fmt.Errorf("waiting for another lab: %w", err), lock.Close())
 	}
+	return lock, nil
+}
+
+// buildComponents builds what is not there yet.
+func (l lab) buildComponents(ctx context.Context, p progress) error {
 	for _, c := range components() {
 		if _, err := os.Stat(l.toolFolder(c)); err == nil {
 			continue
 		}
-		p.say("building %s %s (once; kubernetes takes six minutes on two idle cores)", c.name, c.version)
+		p.say("building %s %s, once", c.name, c.version)
 		if err := l.build(ctx, c); err != nil {
 			return fmt.Errorf("building %s %s: %w", c.name, c.version, err)
 		}
@@ -137,11 +141,11 @@ func (l lab) build(ctx context.Context, c component) error {
 			return err
 		}
 	}
-	flags := "-s -w"
+	flags := []string{"-s", "-w"}
 	for _, variable := range slices.Sorted(maps.Keys(c.stamped)) {
-		flags += " -X " + variable + "=" + c.stamped[variable]
+		flags = append(flags, "-X", variable+"="+c.stamped[variable])
 	}
-	if _, err := goCommand(ctx, module, "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", filepath.Join(out, c.name), target); err != nil {
+	if _, err := goCommand(ctx, module, "build", "-trimpath", "-buildvcs=false", "-ldflags", strings.Join(flags, " "), "-o", filepath.Join(out, c.name), target); err != nil {
 		return err
 	}
 	for _, alias := range c.aliases {

@@ -128,7 +128,7 @@ func TestAnArchiveIsPushedUnderItsNamesWithoutTheirHost(t *testing.T) {
 	for given, want := range map[string]string{
 		"ghcr.io/tulle-mesh/tulle:v1.20.0": "tulle-mesh/tulle:v1.20.0",
 		"localhost:5000/app:v1":            "app:v1",
-		"hello":                            "library/hello:latest",
+		"hello":                            "hello:latest",
 	} {
 		tag, err := name.NewTag(given)
 		if err != nil {

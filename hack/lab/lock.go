@@ -16,12 +16,12 @@ import (
 
 // hold takes the lock for the rest of this process's life.
 func (l lab) hold() error {
-	file, err := os.OpenFile(l.in("lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	// A bare descriptor, which stays open: an os.File is closed when nothing refers to it any more, and closing it would give the lock back.
+	file, err := unix.Open(l.in("lock"), unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
 	if err != nil {
-		return err
+		return fmt.Errorf("opening %s: %w", l.in("lock"), err)
 	}
-	// The file stays open on purpose: closing it would give the lock back.
-	if err := unix.FcntlFlock(file.Fd(), unix.F_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}); err != nil {
+	if err := unix.FcntlFlock(uintptr(file), unix.F_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}); err != nil {
 		return fmt.Errorf("the lab %q runs already: %w", l.name, err)
 	}
 	return nil

@@ -13,11 +13,10 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 	"time"
 )
-
-const usage = "usage: lab up | down | env | push ARCHIVE[=NAME:TAG]... | enter COMMAND..."
 
 func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -29,30 +28,42 @@ func main() {
 	}
 }
 
+// A verb is what can be asked of a lab. Most take no further words.
+type verb struct {
+	name  string
+	words string
+	do    func(ctx context.Context, l lab, args []string) error
+}
+
+func verbs() []verb {
+	return []verb{
+		{"build", "", func(ctx context.Context, l lab, _ []string) error { return l.buildComponents(ctx, newProgress(os.Stdout)) }},
+		{"up", "", func(ctx context.Context, l lab, _ []string) error { return l.up(ctx, newProgress(os.Stdout)) }},
+		{"down", "", func(_ context.Context, l lab, _ []string) error { return l.down(os.Stdout) }},
+		{"env", "", func(_ context.Context, l lab, _ []string) error { return l.printEnv(os.Stdout) }},
+		{"push", "ARCHIVE[=NAME:TAG]...", func(ctx context.Context, l lab, args []string) error { return l.push(ctx, os.Stdout, args) }},
+		{"enter", "COMMAND...", func(_ context.Context, l lab, args []string) error { return l.enter(args) }},
+		{nodeVerb, "", func(ctx context.Context, l lab, _ []string) error { return l.node(ctx) }},
+	}
+}
+
 func run(ctx context.Context, args []string) error {
-	if len(args) == 0 {
-		return errors.New(usage)
+	usage := "usage:"
+	for _, v := range verbs() {
+		if v.name == nodeVerb && os.Getpid() != 1 {
+			continue // not for people
+		}
+		usage = strings.TrimSpace(usage+" lab "+v.name+" "+v.words) + " |"
+		if len(args) == 0 || args[0] != v.name || (v.words == "") != (len(args) == 1) {
+			continue
+		}
+		l, err := locate()
+		if err != nil {
+			return err
+		}
+		return v.do(ctx, l, args[1:])
 	}
-	l, err := locate()
-	if err != nil {
-		return err
-	}
-	switch verb, rest := args[0], args[1:]; {
-	case verb == "up" && len(rest) == 0:
-		return l.up(ctx, newProgress(os.Stdout))
-	case verb == "down" && len(rest) == 0:
-		return l.down(os.Stdout)
-	case verb == "env" && len(rest) == 0:
-		return l.printEnv(os.Stdout)
-	case verb == "push" && len(rest) > 0:
-		return l.push(ctx, os.Stdout, rest)
-	case verb == "enter" && len(rest) > 0:
-		return l.enter(rest)
-	case verb == nodeVerb && len(rest) == 0:
-		return l.node(ctx)
-	default:
-		return errors.New(usage)
-	}
+	return errors.New(strings.TrimSuffix(usage, " |"))
 }
 
 // A lab is one cluster, by name. Several run side by side.

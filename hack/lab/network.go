@@ -36,12 +36,12 @@ link set node0 up
 addr add ` + nodeIP + `/24 dev node0
 route add default dev node0
 `
-	if err := feed(ctx, batch, "ip", "-batch", "-"); err != nil {
+	if err := ip(ctx, batch, "-batch", "-"); err != nil {
 		return err
 	}
 	settings := []string{"ipv4/ip_forward", "ipv4/conf/all/forwarding"}
 	if hasIPv6() {
-		if err := feed(ctx, "addr add "+nodeIP6+"/64 dev node0 nodad\nroute add default dev node0\n", "ip", "-6", "-batch", "-"); err != nil {
+		if err := ip(ctx, "addr add "+nodeIP6+"/64 dev node0 nodad\nroute add default dev node0\n", "-6", "-batch", "-"); err != nil {
 			return err
 		}
 		settings = append(settings, "ipv6/conf/all/forwarding")
@@ -60,11 +60,12 @@ func hasIPv6() bool {
 	return err == nil
 }
 
-func feed(ctx context.Context, input, name string, args ...string) error {
-	cmd := exec.CommandContext(ctx, name, args...)
+// ip runs the command of that name.
+func ip(ctx context.Context, input string, args ...string) error {
+	cmd := exec.CommandContext(ctx, "ip", args...) //nolint:gosec // the arguments are written above
 	cmd.Stdin = strings.NewReader(input)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, out)
+		return fmt.Errorf("ip %s: %w: %s", strings.Join(args, " "), err, out)
 	}
 	return nil
 }

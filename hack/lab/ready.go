@@ -4,8 +4,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,6 +20,9 @@ import (
 // patience is how long a cluster may take from its start until it is ready. On a machine of two busy cores it takes 30 s.
 const patience = 5 * time.Minute
 
+// errEnded is the end of a node that gives no reason.
+var errEnded = errors.New("it gave no reason")
+
 // waitUntilReady follows the start, and does what only a running cluster can take: images and CoreDNS.
 func (l lab) waitUntilReady(ctx context.Context, p progress, ended <-chan error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -27,7 +32,7 @@ func (l lab) waitUntilReady(ctx context.Context, p progress, ended <-chan error)
 	group.Go(func() error {
 		select {
 		case err := <-ended:
-			return fmt.Errorf("the node's first process ended: %v: %s", err, lastLine(l.in("logs", "node.log")))
+			return fmt.Errorf("the node's first process ended: %s: %w", lastLine(l.in("logs", "node.log")), cmp.Or(err, errEnded))
 		case <-done:
 			return nil
 		case <-ctx.Done():
@@ -66,7 +71,7 @@ func (l lab) poll(ctx context.Context, p progress, what string, ask func() (bool
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for %q: %w (last: %v)", what, ctx.Err(), err)
+			return fmt.Errorf("waiting for %q: %w", what, errors.Join(ctx.Err(), err))
 		case <-time.After(200 * time.Millisecond):
 		}
 	}

@@ -22,9 +22,18 @@ import (
 // registryFolder is where the registry keeps its blobs, on the node.
 const registryFolder = "/var/lib/containerd/registry"
 
+// library is the folder that Docker adds to names that have none. The registry leaves it out, so that "hello-world" and "any.host/hello-world" are the same.
+const library = "library/"
+
 // newRegistry is the registry that stands for every other: it goes by the image's name behind the host, and never asks which host was meant.
 func newRegistry() http.Handler {
-	return registry.New(registry.WithBlobHandler(registry.NewDiskBlobHandler(registryFolder)), registry.Logger(log.New(io.Discard, "", 0)))
+	images := registry.New(registry.WithBlobHandler(registry.NewDiskBlobHandler(registryFolder)), registry.Logger(log.New(io.Discard, "", 0)))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if rest, found := strings.CutPrefix(r.URL.Path, "/v2/"+library); found {
+			r.URL.Path = "/v2/" + rest
+		}
+		images.ServeHTTP(w, r)
+	})
 }
 
 // push puts image archives into the registry. Each goes by the names in it without their host, or by the NAME:TAG behind "=".
@@ -68,7 +77,7 @@ func namesIn(file string) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		names = append(names, tag.RepositoryStr()+":"+tag.TagStr())
+		names = append(names, strings.TrimPrefix(tag.RepositoryStr(), library)+":"+tag.TagStr())
 	}
 	if names == nil {
 		return nil, fmt.Errorf("%s: its image has no name: push %s=NAME:TAG", file, file)

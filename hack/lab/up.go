@@ -45,6 +45,11 @@ func (l lab) up(ctx context.Context, p progress) error {
 	if err := missing(); err != nil {
 		return err
 	}
+	lock, err := l.alone()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }()
 	if err := l.buildComponents(ctx, p); err != nil {
 		return err
 	}
@@ -64,8 +69,12 @@ func (l lab) up(ctx context.Context, p progress) error {
 	if err != nil {
 		return err
 	}
-	if err := l.waitUntilReady(ctx, p, ended); err != nil {
-		return errors.Join(err, l.end(), fmt.Errorf("what was said is in %s", l.in("logs")))
+	err = l.waitUntilReady(ctx, p, ended)
+	switch {
+	case ctx.Err() != nil:
+		return errors.Join(errors.New("interrupted"), l.end(), l.clean())
+	case err != nil:
+		return errors.Join(err, l.end(), l.removeCgroups(), fmt.Errorf("what the node's services said is in %s", l.in("logs")))
 	}
 	return l.tellHow(p)
 }
@@ -134,7 +143,7 @@ func (l lab) layOut(p progress, api, registry string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(kubelet, []byte(strings.ReplaceAll(string(text), "@CGROUP@", l.cgroup())), 0o600); err != nil {
+	if err := os.WriteFile(kubelet, []byte(strings.ReplaceAll(string(text), "@CGROUP@", l.cgroup())), 0o600); err != nil { //nolint:gosec // as above
 		return err
 	}
 	if err := copyFolder(filepath.Join(upper, "opt/cni/bin"), cniFolder); err != nil {
@@ -179,7 +188,7 @@ func copyFolder(to, from string) error {
 		return err
 	}
 	for _, entry := range entries {
-		content, err := os.ReadFile(filepath.Join(from, entry.Name()))
+		content, err := os.ReadFile(filepath.Join(from, entry.Name())) //nolint:gosec // a folder of Debian's
 		if err != nil {
 			return err
 		}

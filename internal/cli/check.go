@@ -7,10 +7,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tulle-mesh/tulle/internal/files"
 	"github.com/tulle-mesh/tulle/internal/mesh"
 	"github.com/tulle-mesh/tulle/internal/plane"
 )
@@ -55,7 +57,7 @@ func check(ctx context.Context, env Env, in *input, out *format) error {
 	if err != nil {
 		return err
 	}
-	findings := mesh.SortFindings(append(loaded.store.Findings(), plane.Check(loaded.store.Snapshot())...))
+	findings := locate(append(loaded.store.Findings(), plane.Check(loaded.store.Snapshot())...))
 	return writeCheck(env, out, loaded.summary, findings)
 }
 
@@ -79,6 +81,17 @@ func writeCheck(env Env, out *format, summary string, findings []mesh.Finding) e
 		}
 	}
 	return nil
+}
+
+// locate moves each finding from the line of its object to that of its field, as far as the file tells.
+func locate(findings []mesh.Finding) []mesh.Finding {
+	var locator files.Locator
+	for i, f := range findings {
+		if f.Object.File != "" && f.Object.Line > 0 && f.Field != "" {
+			findings[i].Object.Line = locator.Line(f.Object.File, f.Object.Line, f.Field)
+		}
+	}
+	return mesh.SortFindings(findings)
 }
 
 // findingRow is a finding as machines read it.
@@ -117,7 +130,7 @@ func printFindings(w io.Writer, color bool, findings []mesh.Finding) error {
 	for _, f := range findings {
 		var b strings.Builder
 		if f.Object.File != "" {
-			b.WriteString(f.Object.File)
+			b.WriteString(plain(f.Object.File))
 			if f.Object.Line > 0 {
 				fmt.Fprintf(&b, ":%d", f.Object.Line)
 			}
@@ -126,14 +139,14 @@ func printFindings(w io.Writer, color bool, findings []mesh.Finding) error {
 		b.WriteString(paint(color, f.Severity))
 		b.WriteString(": ")
 		if name := objectName(f.Object); name != "" {
-			b.WriteString(name + ": ")
+			b.WriteString(plain(name) + ": ")
 		}
 		if f.Field != "" {
-			b.WriteString(f.Field + ": ")
+			b.WriteString(plain(f.Field) + ": ")
 		}
-		fmt.Fprintf(&b, "%s [%s]\n", f.Message, f.Reason)
+		fmt.Fprintf(&b, "%s [%s]\n", plain(f.Message), f.Reason)
 		if f.Mend != "" {
-			fmt.Fprintf(&b, "    %s\n", f.Mend)
+			fmt.Fprintf(&b, "    %s\n", plain(f.Mend))
 		}
 		if _, err := io.WriteString(w, b.String()); err != nil {
 			return err
@@ -141,6 +154,25 @@ func printFindings(w io.Writer, color bool, findings []mesh.Finding) error {
 	}
 	return nil
 }
+
+// plain keeps what manifests say from steering a terminal or breaking a line: what cannot be printed is written as in a Go string.
+func plain(text string) string {
+	if strings.IndexFunc(text, unprintable) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if !unprintable(r) {
+			b.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRune(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return b.String()
+}
+
+func unprintable(r rune) bool { return !strconv.IsPrint(r) }
 
 func paint(color bool, s mesh.Severity) string {
 	if !color {

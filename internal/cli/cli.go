@@ -9,7 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -37,6 +40,14 @@ const (
 	codeUsage = 2
 )
 
+// untilSignal is for commands that run until they are told to end: the context ends with SIGINT or SIGTERM, and the signal after that kills.
+// Other commands leave the signals alone, which then kill at once.
+func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}
+
 // complain writes to Stderr. Where even that fails there is nobody left to tell.
 func (e Env) complain(format string, args ...any) { _, _ = fmt.Fprintf(e.Stderr, format, args...) }
 
@@ -54,7 +65,7 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 
 // Run runs the command that args name and returns the exit code.
 func Run(ctx context.Context, env Env, args []string) int {
-	root := newRoot(env) //nolint:contextcheck // the commands take theirs from ExecuteContextC
+	root := newRoot(env) //nolint:contextcheck // commands run under the context that ExecuteContextC is given, which they take from cobra
 	root.SetArgs(args)
 	root.SetIn(env.Stdin)
 	root.SetOut(env.Stdout)

@@ -78,6 +78,12 @@ func TestExitCodesTellErrorsFromWrongUse(t *testing.T) {
 		"a node that is not there":        {good, []string{"translate", "-f", "-", "--to", "view", "--node", "m/nope"}, 2, "there are: m/web_prod"},
 		"plaintext beyond this machine":   {"", []string{"serve", "-f", t.TempDir(), "--xds", "0.0.0.0:0"}, 2, "loopback"},
 		"a relative socket":               {"", []string{"serve", "-f", t.TempDir(), "--xds", "unix://x.sock"}, 2, "absolute path"},
+		"a namespace that cannot be":      {good, []string{"check", "-f", "-", "-n", "A B"}, 2, "-n A B: want the name of a namespace"},
+		"an account that is no account":   {good, []string{"check", "-f", "-", "--account-id", "12"}, 2, "want 12 digits"},
+		"a region that is no region":      {good, []string{"translate", "-f", "-", "--region", "x y"}, 2, "--region x y"},
+		"a domain that is no domain":      {good, []string{"check", "-f", "-", "--cluster-domain", "a/b"}, 2, "want a DNS domain"},
+		"the version for machines":        {"", []string{"version", "-o", "json"}, 0, `"version": `},
+		"a list of pods for machines":     {"", []string{"playground", "list", "-o", "xml"}, 2, "want one of table, json, yaml"},
 		"a bad log level":                 {"", []string{"serve", "-f", t.TempDir(), "--log-level", "loud"}, 2, "debug, info, warn or error"},
 		"a scenario that is not there":    {"", []string{"playground", "nope"}, 2, "djapp"},
 	} {
@@ -102,6 +108,14 @@ func TestCheckAsJSONHasTheFieldsThatMachinesRead(t *testing.T) {
 		if _, ok := list[0][field]; !ok {
 			t.Errorf("no %s in %v", field, list[0])
 		}
+	}
+}
+
+func TestNamesInManifestsNeitherSteerTheTerminalNorBreakLines(t *testing.T) {
+	t.Parallel()
+	r := run(t, strings.Replace(good, "{name: web,", `{name: "we\e[2J\0\nb\u00e9",`, 1), "check", "-f", "-")
+	if r.code != 1 || strings.ContainsAny(r.stdout, "\x1b\x00") || !strings.Contains(r.stdout, `VirtualNode prod/we\x1b[2J\x00\nbé: `) {
+		t.Errorf("exit code %d:\n%q", r.code, r.stdout)
 	}
 }
 
@@ -151,7 +165,7 @@ func TestServeTellsHealthFindingsAndMetricsOverHTTP(t *testing.T) {
 	client := unixClient(httpSocket)
 	waitFor(t, client, "/readyz", "ok")
 	for path, want := range map[string]string{
-		"/healthz": "ok", "/metrics": "tulle_xds_connected_proxies 0", "/debug/findings": "b.yaml", "/debug/proxies": "null",
+		"/healthz": "ok", "/metrics": "tulle_xds_connected_proxies 0", "/debug/findings": "b.yaml", "/debug/proxies": "[]",
 	} {
 		if body := get(t, client, path); !strings.Contains(body, want) {
 			t.Errorf("%s has no %q:\n%s", path, want, body)

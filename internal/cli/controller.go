@@ -68,7 +68,11 @@ The flags of the original App Mesh controller are accepted. Those that only mean
 	flags.StringVar(&o.certificates, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs", "folder of tls.crt and tls.key for the webhooks, read again when they change")
 	flags.Uint16Var(&o.health, "health-probe-port", 61779, "port of /healthz and /readyz")
 	foreign := addForeignFlags(flags)
-	c.RunE = func(cmd *cobra.Command, _ []string) error { return control(cmd.Context(), env, o, foreign.set(flags)) }
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx, stop := untilSignal(cmd.Context())
+		defer stop()
+		return control(ctx, env, o, foreign.set(flags))
+	}
 	return c
 }
 

@@ -38,7 +38,9 @@ func (s status) handler() http.Handler {
 		text(w, http.StatusOK, "ok")
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{Registry: s.registry}))
-	mux.HandleFunc("GET /debug/proxies", func(w http.ResponseWriter, _ *http.Request) { object(w, s.proxies()) })
+	mux.HandleFunc("GET /debug/proxies", func(w http.ResponseWriter, _ *http.Request) {
+		object(w, append([]xds.ProxyStatus{}, s.proxies()...)) // no proxy is [], not null
+	})
 	mux.HandleFunc("GET /debug/findings", func(w http.ResponseWriter, _ *http.Request) { object(w, rows(s.findings())) })
 	return mux
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tulle-mesh/tulle/internal/decode"
 	"github.com/tulle-mesh/tulle/internal/files"
@@ -48,10 +49,28 @@ func (in *input) source(env Env, logger *slog.Logger) (*files.Source, error) {
 	if len(in.paths) == 0 {
 		return nil, usagef("-f is required: a file or directory of manifests, or - for standard input")
 	}
+	if err := in.checkNames(); err != nil {
+		return nil, err
+	}
 	return files.New(files.Options{
 		Paths: in.paths, Recursive: in.recursive, Namespace: in.namespace, Stdin: env.Stdin, Clock: env.Clock, Logger: logger,
 		Decode: decode.Options{DefaultMesh: in.defaultMesh},
 	}), nil
+}
+
+// checkNames refuses what would make names that nobody can write down again.
+func (in *input) checkNames() error {
+	switch id := in.mesh.AccountID; {
+	case len(validation.IsDNS1123Label(in.namespace)) > 0:
+		return usagef("-n %s: want the name of a namespace: lower case letters, digits and dashes, 63 at most", in.namespace)
+	case len(id) != 12 || strings.Trim(id, "0123456789") != "":
+		return usagef("--account-id %s: want 12 digits", id)
+	case len(validation.IsDNS1123Label(in.mesh.Region)) > 0:
+		return usagef("--region %s: want lower case letters, digits and dashes, as in us-west-2", in.mesh.Region)
+	case len(validation.IsDNS1123Subdomain(in.mesh.ClusterDomain)) > 0:
+		return usagef("--cluster-domain %s: want a DNS domain, as in cluster.local", in.mesh.ClusterDomain)
+	}
+	return nil
 }
 
 // loaded is what manifests say, read once.

@@ -55,7 +55,11 @@ The exit code is 0 only if all that the scenario expects came true.`,
 	c.Flags().BoolVar(&o.keep, "keep", false, "leave everything running after the last step, until Ctrl-C")
 	c.Flags().StringVar(&o.agent, "agent", "", "path of tulle-agent; by default the one beside this program, then PATH")
 	c.Flags().StringVar(&o.envoy, "envoy", "", "path of Envoy; by default TULLE_ENVOY, then ENVOY, then the cache that hack/envoy.sh fills, then PATH")
-	c.RunE = func(cmd *cobra.Command, args []string) error { return runPlayground(cmd.Context(), env, o, args[0]) }
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx, stop := untilSignal(cmd.Context())
+		defer stop()
+		return runPlayground(ctx, env, o, args[0])
+	}
 	c.AddCommand(newPlaygroundExec(), newPlaygroundList(env), newInside(env))
 	for _, sub := range c.Commands() {
 		wrapArgs(sub)
@@ -110,7 +114,7 @@ func scenarioDir(name string) (fs.FS, error) {
 	if info, statErr := os.Stat(name); statErr == nil && info.IsDir() {
 		return os.DirFS(name), nil
 	}
-	return nil, fmt.Errorf("%w, or name a directory with a scenario.yaml", err)
+	return nil, err
 }
 
 // cachedEnvoy is where hack/envoy.sh puts the Envoy that this version is made with.
@@ -157,22 +161,46 @@ func printPods(w io.Writer, pods []playground.Pod) error {
 }
 
 func newPlaygroundList(env Env) *cobra.Command {
-	return &cobra.Command{
-		Use:     "list",
-		Short:   "List the pods of playgrounds that run with --keep",
-		Example: "  tulle playground list",
-		RunE: func(*cobra.Command, []string) error {
-			pods, err := playground.Pods()
-			if err != nil {
-				return err
-			}
-			list := make([][]string, 0, len(pods))
-			for _, p := range pods {
-				list = append(list, []string{p.Namespace, p.Name, fmt.Sprint(p.PID)})
-			}
-			return table(env.Stdout, []string{"NAMESPACE", "POD", "PID"}, list)
-		},
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List the pods of playgrounds that run with --keep",
+		Example: `  tulle playground list
+  tulle playground list -o json`,
 	}
+	out := addFormat(c, "table", "json", "yaml")
+	c.RunE = func(*cobra.Command, []string) error {
+		if err := out.check(); err != nil {
+			return err
+		}
+		pods, err := playground.Pods()
+		if err != nil {
+			return err
+		}
+		if out.value != "table" {
+			return out.write(env.Stdout, podRows(pods))
+		}
+		list := make([][]string, 0, len(pods))
+		for _, p := range pods {
+			list = append(list, []string{p.Namespace, p.Name, fmt.Sprint(p.PID)})
+		}
+		return table(env.Stdout, []string{"NAMESPACE", "POD", "PID"}, list)
+	}
+	return c
+}
+
+// podRow is a pod as machines read it.
+type podRow struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	PID       int    `json:"pid"`
+}
+
+func podRows(pods []playground.Pod) []podRow {
+	list := make([]podRow, 0, len(pods))
+	for _, p := range pods {
+		list = append(list, podRow{Namespace: p.Namespace, Name: p.Name, PID: p.PID})
+	}
+	return list
 }
 
 func newPlaygroundExec() *cobra.Command {
@@ -235,7 +263,9 @@ func newInside(env Env) *cobra.Command {
 		DisableFlagParsing: true,
 		Args:               cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return playground.Inside(cmd.Context(), []string{env.Executable, "playground", insideCommand}, args)
+			ctx, stop := untilSignal(cmd.Context())
+			defer stop()
+			return playground.Inside(ctx, []string{env.Executable, "playground", insideCommand}, args)
 		},
 	}
 }

@@ -49,7 +49,11 @@ A file that cannot be read keeps its last good state. /healthz, /readyz, /metric
 	o := serveOptions{in: addInput(c), log: addLogging(c)}
 	c.Flags().StringVar(&o.xds, "xds", "127.0.0.1:18000", "where proxies connect: host:port (plaintext, loopback only) or unix:///path")
 	c.Flags().StringVar(&o.http, "http", "127.0.0.1:8080", "where health, metrics and debug pages are served: host:port or unix:///path; empty for nowhere")
-	c.RunE = func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), env, o) }
+	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx, stop := untilSignal(cmd.Context())
+		defer stop()
+		return serve(ctx, env, o)
+	}
 	return c
 }
 

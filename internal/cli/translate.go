@@ -90,7 +90,7 @@ func translate(ctx context.Context, env Env, o *translateOptions) error {
 		return err
 	}
 	// The result alone goes to stdout, so that it can be piped; what was found on the way goes beside it.
-	if err := printFindings(env.Stderr, false, mesh.SortFindings(findings)); err != nil {
+	if err := printFindings(env.Stderr, false, locate(findings)); err != nil {
 		return err
 	}
 	return o.out.write(env.Stdout, result)
@@ -171,12 +171,12 @@ func (o *translateOptions) proxy(now *store.Snapshot, view *mesh.View) (any, []m
 	}
 	resources, found := envoy.Build(view)
 	findings = append(findings, found...)
-	endpoints := make([]envoy.Resource, 0, len(sets))
+	endpoints := make([]*envoy.Resource, 0, len(sets))
 	for _, set := range sets {
 		endpoints = append(endpoints, envoy.Endpoints(set))
 	}
 	result := map[string][]json.RawMessage{}
-	for kind, list := range map[string][]envoy.Resource{
+	for kind, list := range map[string][]*envoy.Resource{
 		"clusters": resources.Clusters, "endpoints": endpoints, "listeners": resources.Listeners, "routes": resources.Routes,
 	} {
 		for _, r := range list {

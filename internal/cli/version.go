@@ -13,13 +13,22 @@ import (
 )
 
 func newVersion(env Env) *cobra.Command {
-	return &cobra.Command{
-		Use:     "version",
-		Short:   "Print the version",
-		Example: "  tulle version",
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(env.Stdout, "tulle %s (%s, %s/%s)\n", version.String(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return err
-		},
+	c := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Example: `  tulle version
+  tulle version -o json`,
 	}
+	out := addFormat(c, "text", "json", "yaml")
+	c.RunE = func(*cobra.Command, []string) error {
+		if err := out.check(); err != nil {
+			return err
+		}
+		if out.value != "text" {
+			return out.write(env.Stdout, map[string]string{"version": version.String(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
+		}
+		_, err := fmt.Fprintf(env.Stdout, "tulle %s (%s, %s/%s)\n", version.String(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		return err
+	}
+	return c
 }

@@ -122,11 +122,11 @@ func (d *Decoder) Flush() mesh.Changes {
 			d.made[key] = object
 		}
 	}
-	clear(d.next)
 	for id := range d.touched {
 		d.report(id, &changes)
 	}
-	clear(d.touched)
+	// A map that once was large stays slow to walk and to clear, so each flush begins with new ones.
+	d.next, d.touched = map[mesh.Key]mesh.Object{}, map[ID]struct{}{}
 	return changes
 }
 

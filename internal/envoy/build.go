@@ -5,10 +5,7 @@ package envoy
 
 import (
 	"cmp"
-	"maps"
 	"slices"
-
-	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
 
 	"github.com/tulle-mesh/tulle/internal/mesh"
 )
@@ -17,11 +14,12 @@ import (
 //
 // A finding's Object names the model's object by Kind and App Mesh name, a route's virtual router as its Namespace; the caller knows which custom resource it came from.
 func Build(v *mesh.View) (Resources, []mesh.Finding) {
-	return newBuilder(v).build()
+	return newBuilder(v, new(Parts)).build()
 }
 
 // build is the table of contents of a proxy's configuration, in the order in which the parts need each other.
 func (b *builder) build() (Resources, []mesh.Finding) {
+	b.gather()
 	b.egressClusters()
 	b.passClusters()
 	listeners := b.ingressClusters()
@@ -34,37 +32,37 @@ func (b *builder) build() (Resources, []mesh.Finding) {
 	b.inboundListener(listeners)
 	b.outboundListener()
 
-	return Resources{Clusters: sorted(b.clusters), Listeners: sorted(b.listeners), Routes: sorted(b.routes)}, mesh.SortFindings(b.findings)
+	last := b.lastMade()
+	made := Resources{Clusters: sorted(b.clusters, last.Clusters), Listeners: sorted(b.listeners, last.Listeners), Routes: sorted(b.routes, last.Routes)}
+	return made, mesh.SortFindings(b.found)
 }
 
 // builder holds what is gathered while one View is translated.
 type builder struct {
+	reporter
 	view *mesh.View
 	// mesh is the App Mesh name of the View's mesh.
-	mesh   string
-	nodes  map[string]*mesh.NodeView
-	egress map[egressID]*egress
-	plan   []*portPlan
-	hosts  map[hostID]*host
-	log    []*accesslogv3.AccessLog
+	mesh  string
+	parts *Parts
+	nodes map[string]*mesh.NodeView
+	// claims are the services' claims to ports in the order of the View, and targets the listeners that they lead to, each once.
+	claims  []claim
+	targets []*egress
+	plan    []*portPlan
+	log     accessLog
 	// inline holds the endpoint sets of a configuration that stands alone; nil where a control plane delivers endpoints and routes.
 	inline map[mesh.EndpointSetKey]*mesh.EndpointSet
-	// last is the builder of the View before, whose parts may be taken over; nil for none.
-	last     *builder
-	findings []mesh.Finding
+	// last is what was made of the View before, whose parts may be taken over; nil for none.
+	last *translated
 
-	clusters  map[string]Resource
-	listeners map[string]Resource
-	routes    map[string]Resource
+	clusters, listeners, routes []*Resource
 }
 
-func newBuilder(v *mesh.View) *builder {
+func newBuilder(v *mesh.View, parts *Parts) *builder {
 	b := &builder{
-		view: v, mesh: v.Proxy.Mesh,
+		view: v, mesh: v.Proxy.Mesh, parts: parts,
 		nodes:    make(map[string]*mesh.NodeView, len(v.Nodes)),
-		egress:   make(map[egressID]*egress, len(v.Nodes)),
-		hosts:    make(map[hostID]*host, len(v.Services)),
-		clusters: make(map[string]Resource, len(v.Nodes)+4), listeners: make(map[string]Resource, 2), routes: make(map[string]Resource, 4),
+		clusters: make([]*Resource, 0, len(v.Nodes)+4),
 	}
 	for i := range v.Nodes {
 		b.nodes[v.Nodes[i].Name] = &v.Nodes[i]
@@ -75,28 +73,15 @@ func newBuilder(v *mesh.View) *builder {
 // tagged says whether the proxy's metrics need the metadata that App Mesh's extension reads.
 func (b *builder) tagged() bool { return b.view.Profile.MetricsExtension || b.view.Profile.StockImage }
 
-// add checks a resource and takes it; a refused one is left out with a finding against owner.
-func (b *builder) add(into map[string]Resource, r Resource, owner mesh.Key) bool {
+// checked returns a resource that Envoy's own rules allow; a refused one is left out with a finding against owner.
+func (p *reporter) checked(r *Resource, owner mesh.Key) *Resource {
 	if err := check(r.Message); err != nil {
-		b.reject(owner, r.Name, err)
-		return false
-	}
-	put(into, r)
-	return true
-}
-
-// put takes a resource whose parts are checked.
-func put(into map[string]Resource, r Resource) {
-	r.Origins = unique(r.Origins, mesh.Key.Compare)
-	r.Needs = unique(r.Needs, cmp.Compare[string])
-	into[r.Name] = r
-}
-
-func sorted(set map[string]Resource) []Resource {
-	if len(set) == 0 {
+		p.reject(owner, r.Name, err)
 		return nil
 	}
-	return slices.SortedFunc(maps.Values(set), func(x, y Resource) int { return cmp.Compare(x.Name, y.Name) })
+	r.Origins = unique(r.Origins, mesh.Key.Compare)
+	r.Needs = unique(r.Needs, cmp.Compare[string])
+	return r
 }
 
 func unique[E comparable](list []E, compare func(E, E) int) []E {

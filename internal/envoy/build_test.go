@@ -5,6 +5,7 @@ package envoy_test
 
 import (
 	"math"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -197,4 +198,12 @@ func TestClustersNameTheEndpointSetsOfTheirView(t *testing.T) {
 			t.Errorf("%s (-view +clusters):\n%s", input, diff)
 		}
 	}
+}
+
+func endpointAddresses(list ...string) []netip.Addr {
+	out := make([]netip.Addr, len(list))
+	for i, text := range list {
+		out[i] = netip.MustParseAddr(text)
+	}
+	return out
 }

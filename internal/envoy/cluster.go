@@ -6,7 +6,6 @@ package envoy
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -28,58 +27,66 @@ type egressID struct {
 	service string
 }
 
-func (id egressID) compare(o egressID) int {
-	return cmp.Or(cmp.Compare(id.node, o.node), cmp.Compare(id.port, o.port), cmp.Compare(id.service, o.service))
-}
-
 // egress is a listener of a node that some route leads to.
 type egress struct {
-	name     string
+	id egressID
+	// node and listener are nil where there is no such node, or no such listener of it.
 	node     *mesh.NodeView
 	listener *mesh.NodeListenerView
 	// userRetries is set where a route with a retry policy of the user's leads here. Envoy lets a cluster's policy win over a route's, so the cluster then has none.
 	userRetries bool
-	// ready is set once the cluster stands, and same where it is the one of the View before.
-	ready, same bool
+	// part is the cluster, and ready is set once it stands.
+	part  *cluster
+	ready bool
 }
 
-// egressClusters makes the clusters of all targets, those of weight 0 too, so that a later weight needs no new cluster.
-func (b *builder) egressClusters() {
+// leadsTo is the name of the cluster where it stands, and otherwise empty.
+func (e *egress) leadsTo() string {
+	if !e.ready {
+		return ""
+	}
+	return e.part.name
+}
+
+// gather notes the services' claims and the listeners that their routes lead to.
+func (b *builder) gather() {
+	claims, targets := 0, 0
 	for i := range b.view.Services {
-		s := &b.view.Services[i]
-		for j := range s.Ports {
-			for k := range s.Ports[j].Routes {
-				b.gather(s, &s.Ports[j].Routes[k])
+		for j := range b.view.Services[i].Ports {
+			claims++
+			for k := range b.view.Services[i].Ports[j].Routes {
+				targets += len(b.view.Services[i].Ports[j].Routes[k].Targets)
 			}
 		}
 	}
-	names := make(map[string]egressID, len(b.egress))
-	for _, id := range slices.SortedFunc(maps.Keys(b.egress), egressID.compare) {
-		e := b.egress[id]
-		if e.node == nil {
-			continue
+	b.claims = make([]claim, 0, claims)
+	b.targets = make([]*egress, 0, targets)
+	known := make(map[egressID]*egress, targets)
+	to := make([]*egress, 0, targets)
+	for i := range b.view.Services {
+		s := &b.view.Services[i]
+		for j := range s.Ports {
+			first := len(to)
+			for k := range s.Ports[j].Routes {
+				to = b.gatherRoute(to, known, s, &s.Ports[j].Routes[k])
+			}
+			b.claims = append(b.claims, claim{service: s, port: &s.Ports[j], to: to[first:]})
 		}
-		if other, taken := names[e.name]; taken {
-			b.reject(mesh.NodeKey(b.mesh, id.node), e.name, fmt.Errorf("node %q has a listener under this name already", other.node))
-			continue
-		}
-		names[e.name] = id
-		if e.same = b.takeCluster(id, e); e.same {
-			e.ready = true
-			continue
-		}
-		e.ready = b.egressCluster(id, e)
 	}
 }
 
-// gather notes the listeners that a route leads to.
-func (b *builder) gather(s *mesh.ServiceView, r *mesh.RouteView) {
+// gatherRoute appends the listeners that a route leads to.
+func (b *builder) gatherRoute(to []*egress, known map[egressID]*egress, s *mesh.ServiceView, r *mesh.RouteView) []*egress {
 	for _, t := range r.Targets {
-		id := b.targetID(s, t)
-		e := b.egress[id]
+		id := egressID{node: t.Node, port: t.Port}
+		if s.OwnPolicy {
+			id.service = s.Name
+		}
+		e := known[id]
 		if e == nil {
 			e = b.newEgress(id)
-			b.egress[id] = e
+			known[id] = e
+			b.targets = append(b.targets, e)
 			if e.node == nil {
 				b.report(mesh.ReasonRefNotFound, r.Route, mesh.Finding{
 					Value:   t.Node,
@@ -91,83 +98,141 @@ func (b *builder) gather(s *mesh.ServiceView, r *mesh.RouteView) {
 		if r.Retry != nil && !r.TCP {
 			e.userRetries = true
 		}
+		to = append(to, e)
 	}
-}
-
-func (b *builder) targetID(s *mesh.ServiceView, t mesh.TargetView) egressID {
-	id := egressID{node: t.Node, port: t.Port}
-	if s.OwnPolicy {
-		id.service = s.Name
-	}
-	return id
+	return to
 }
 
 func (b *builder) newEgress(id egressID) *egress {
 	node := b.nodes[id.node]
 	if node == nil {
-		return &egress{}
+		return &egress{id: id}
 	}
 	for i := range node.Listeners {
 		if l := &node.Listeners[i]; l.Port == id.port {
-			return &egress{node: node, listener: l, name: egressName(b.setKey(node, l), id.service)}
+			return &egress{id: id, node: node, listener: l}
 		}
 	}
-	return &egress{}
+	return &egress{id: id}
 }
 
-func (b *builder) setKey(n *mesh.NodeView, l *mesh.NodeListenerView) mesh.EndpointSetKey {
-	return mesh.EndpointSetKey{Mesh: b.mesh, Node: n.Name, Port: l.Port, Protocol: l.Protocol}
+// egressClusters makes the clusters of all targets, those of weight 0 too, so that a later weight needs no new cluster.
+func (b *builder) egressClusters() {
+	for _, e := range b.targets {
+		if e.node != nil {
+			e.part = b.cluster(e)
+		}
+	}
+	// Of two listeners with one name the first in the order of the View has it.
+	byName := slices.DeleteFunc(slices.Clone(b.targets), func(e *egress) bool { return e.part == nil })
+	slices.SortStableFunc(byName, func(x, y *egress) int { return cmp.Compare(x.part.name, y.part.name) })
+	var owner *egress
+	for _, e := range byName {
+		if owner != nil && owner.part.name == e.part.name {
+			b.reject(mesh.NodeKey(b.mesh, e.id.node), e.part.name, fmt.Errorf("node %q has a listener under this name already", owner.id.node))
+			continue
+		}
+		owner = e
+		b.found = append(b.found, e.part.findings...)
+		if e.ready = e.part.resource != nil; e.ready {
+			b.clusters = append(b.clusters, e.part.resource)
+		}
+	}
 }
 
-// clusterRetries says whether a cluster carries the default retry policy for the routes that lead to it. AWS's own image is too old to know of that.
-func (b *builder) clusterRetries(e *egress) bool {
-	return !e.userRetries && !b.view.Profile.StockImage
+// cluster is a cluster that proxies call, as far as it depends on its input alone.
+type cluster struct {
+	name string
+	// retries says that it carries the default retry policy for the routes that lead to it.
+	retries bool
+	// resource is nil where Envoy would refuse it; findings say why.
+	resource *Resource
+	findings []mesh.Finding
 }
 
-// egressCluster makes the cluster of one listener of another node, and says whether it stands.
-func (b *builder) egressCluster(id egressID, e *egress) bool {
-	owner := mesh.NodeKey(b.mesh, id.node)
-	cluster := &clusterv3.Cluster{
-		Name:             e.name,
+// clusterInput is all that a cluster is made from. What it points to is part of the model, which never changes.
+type clusterInput struct {
+	mesh string
+	egressID
+	discovery mesh.DiscoveryView
+	protocol  mesh.Protocol
+	outlier   *mesh.OutlierDetection
+	checked   bool
+	check     mesh.HealthCheckPolicy
+	retries   bool
+	// ipv6 says that a name without a preference is asked for addresses of both families.
+	ipv6 bool
+}
+
+// cluster finds or makes the cluster of a target. AWS's own image is too old to know of retries that a cluster asks for.
+func (b *builder) cluster(e *egress) *cluster {
+	in := clusterInput{
+		mesh: b.mesh, egressID: e.id, discovery: e.node.Discovery, protocol: e.listener.Protocol, outlier: e.listener.OutlierDetection,
+		retries: !e.userRetries && !b.view.Profile.StockImage, ipv6: b.view.Profile.IPv6 || b.view.Profile.StockImage,
+	}
+	if e.listener.HealthCheck != nil {
+		in.checked, in.check = true, *e.listener.HealthCheck
+	}
+	if b.inline != nil {
+		return in.make(b.inline)
+	}
+	return b.parts.clusters.get(in, func(*cluster) bool { return true }, func() *cluster { return in.make(nil) })
+}
+
+func (in *clusterInput) setKey() mesh.EndpointSetKey {
+	return mesh.EndpointSetKey{Mesh: in.mesh, Node: in.node, Port: in.port, Protocol: in.protocol}
+}
+
+// make makes the cluster, with its endpoints where inline holds endpoint sets.
+func (in *clusterInput) make(inline map[mesh.EndpointSetKey]*mesh.EndpointSet) *cluster {
+	owner := mesh.NodeKey(in.mesh, in.node)
+	m := &clusterv3.Cluster{
+		Name:             egressName(in.setKey(), in.service),
 		ConnectTimeout:   durationpb.New(connectTimeout),
 		CircuitBreakers:  constants().openBreakers,
-		HealthChecks:     healthChecks(e.node, e.listener),
-		OutlierDetection: outlierDetection(e.listener.OutlierDetection),
-		Metadata:         nodeMetadata(id.node),
+		OutlierDetection: outlierDetection(in.outlier),
+		Metadata:         nodeMetadata(in.node),
 
-		TypedExtensionProtocolOptions: constants().httpOptions(e.listener.Protocol, b.clusterRetries(e)),
+		TypedExtensionProtocolOptions: constants().httpOptions(in.protocol, in.retries),
 	}
-	r := Resource{Name: e.name, Message: cluster, Origins: []mesh.Key{owner}, Warms: len(cluster.GetHealthChecks()) > 0}
-	if id.service != "" {
-		r.Origins = append(r.Origins, mesh.VirtualServiceKey(b.mesh, id.service))
+	if in.checked {
+		m.HealthChecks = healthChecks(&in.check, in.discovery.Hostname, in.port)
 	}
-	cluster.IgnoreHealthOnHostRemoval = r.Warms
+	r := &Resource{Name: m.GetName(), Message: m, Origins: []mesh.Key{owner}, Warms: in.checked}
+	if in.service != "" {
+		r.Origins = append(r.Origins, mesh.VirtualServiceKey(in.mesh, in.service))
+	}
+	m.IgnoreHealthOnHostRemoval = r.Warms
 	switch {
-	case e.node.Discovery.Type != mesh.DiscoveryEndpoints:
-		b.asksDNS(cluster, &e.node.Discovery, e.listener.Port)
-	case b.inline != nil:
-		b.standsAlone(cluster, e)
+	case in.discovery.Type != mesh.DiscoveryEndpoints:
+		asksDNS(m, &in.discovery, in.port, in.ipv6)
+	case inline != nil:
+		in.standsAlone(m, inline[in.setKey()])
 	default:
-		r.Endpoints = EndpointsName(b.setKey(e.node, e.listener))
-		cluster.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}
-		cluster.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: adsSource(), ServiceName: r.Endpoints}
+		r.Endpoints = EndpointsName(in.setKey())
+		m.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}
+		m.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: adsSource(), ServiceName: r.Endpoints}
 	}
-	return b.add(b.clusters, r, owner)
+	out := &cluster{name: r.Name, retries: in.retries}
+	var p reporter
+	out.resource = p.checked(r, owner)
+	out.findings = p.found
+	return out
 }
 
 // asksDNS makes a cluster find its endpoints by its node's hostname.
-func (b *builder) asksDNS(c *clusterv3.Cluster, d *mesh.DiscoveryView, port int32) {
+func asksDNS(c *clusterv3.Cluster, d *mesh.DiscoveryView, port int32, ipv6 bool) {
 	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_LOGICAL_DNS}
 	if d.Type != mesh.DiscoveryLogicalDNS {
 		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STRICT_DNS}
 	}
-	c.DnsLookupFamily = b.lookupFamily(d.IPPreference)
+	c.DnsLookupFamily = lookupFamily(d.IPPreference, ipv6)
 	c.RespectDnsTtl = true //nolint:staticcheck // what replaces it is a cluster extension that the Envoy in AWS's own image does not have
 	c.LoadAssignment = oneEndpoint(c.GetName(), d.Hostname, port)
 }
 
 // lookupFamily says which addresses of a name are asked for. Without a preference App Mesh asked for IPv6 first, which a proxy on a host without IPv6 cannot use.
-func (b *builder) lookupFamily(p mesh.IPPreference) clusterv3.Cluster_DnsLookupFamily {
+func lookupFamily(p mesh.IPPreference, ipv6 bool) clusterv3.Cluster_DnsLookupFamily {
 	switch p {
 	case mesh.IPv4Only:
 		return clusterv3.Cluster_V4_ONLY
@@ -178,7 +243,7 @@ func (b *builder) lookupFamily(p mesh.IPPreference) clusterv3.Cluster_DnsLookupF
 	case mesh.IPv6Preferred:
 		return clusterv3.Cluster_AUTO
 	default:
-		if b.view.Profile.IPv6 || b.view.Profile.StockImage {
+		if ipv6 {
 			return clusterv3.Cluster_AUTO
 		}
 		return clusterv3.Cluster_V4_PREFERRED

@@ -14,9 +14,9 @@ import (
 )
 
 // Endpoints makes the load assignment of one listener of a node: a locality for each zone, and endpoints that are going away as DRAINING, so that they finish what they have.
-func Endpoints(s *mesh.EndpointSet) Resource {
+func Endpoints(s *mesh.EndpointSet) *Resource {
 	name := EndpointsName(s.Key)
-	return Resource{
+	return &Resource{
 		Name:    name,
 		Message: &endpointv3.ClusterLoadAssignment{ClusterName: name, Endpoints: localities(s.Endpoints)},
 		Origins: []mesh.Key{mesh.NodeKey(s.Key.Mesh, s.Key.Node)},

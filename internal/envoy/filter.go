@@ -30,7 +30,7 @@ func (b *builder) ingressFilter(l *mesh.Listener) (*listenerv3.Filter, []string)
 		return b.httpFilter(prefix, ingressRoutesName(l.PortMapping.Port)), nil
 	}
 	cluster := ingressName(b.mesh, b.view.Proxy.Name, l.PortMapping)
-	proxy := &tcpproxyv3.TcpProxy{StatPrefix: prefix, AccessLog: b.log, ClusterSpecifier: &tcpproxyv3.TcpProxy_Cluster{Cluster: cluster}}
+	proxy := &tcpproxyv3.TcpProxy{StatPrefix: prefix, AccessLog: b.log.filters, ClusterSpecifier: &tcpproxyv3.TcpProxy_Cluster{Cluster: cluster}}
 	if l.Timeout != nil && l.Timeout.TCP != nil && l.Timeout.TCP.Idle != nil {
 		proxy.IdleTimeout = span(l.Timeout.TCP.Idle.Span())
 	}
@@ -48,22 +48,22 @@ func (b *builder) egressTCPFilter(c claim) (*listenerv3.Filter, []string) {
 		return constants().closeFilter, nil
 	}
 	r := &c.port.Routes[0]
-	shares := b.shares(c.service, r.Targets)
+	shares := sharesOf(r.Targets, c.to)
 	if len(shares) == 0 {
 		return constants().closeFilter, nil
 	}
-	proxy := &tcpproxyv3.TcpProxy{StatPrefix: egressStats, AccessLog: b.log}
+	proxy := &tcpproxyv3.TcpProxy{StatPrefix: egressStats, AccessLog: b.log.filters}
 	if r.TCPIdle != nil {
 		proxy.IdleTimeout = span(r.TCPIdle.Span())
 	}
 	needs := make([]string, 0, len(shares))
 	weighted := &tcpproxyv3.TcpProxy_WeightedCluster{}
 	for _, share := range shares {
-		needs = append(needs, share.cluster)
-		weighted.Clusters = append(weighted.Clusters, &tcpproxyv3.TcpProxy_WeightedCluster_ClusterWeight{Name: share.cluster, Weight: share.weight})
+		needs = append(needs, share.to.name)
+		weighted.Clusters = append(weighted.Clusters, &tcpproxyv3.TcpProxy_WeightedCluster_ClusterWeight{Name: share.to.name, Weight: share.weight})
 	}
 	if len(shares) == 1 {
-		proxy.ClusterSpecifier = &tcpproxyv3.TcpProxy_Cluster{Cluster: shares[0].cluster}
+		proxy.ClusterSpecifier = &tcpproxyv3.TcpProxy_Cluster{Cluster: shares[0].to.name}
 	} else {
 		proxy.ClusterSpecifier = &tcpproxyv3.TcpProxy_WeightedClusters{WeightedClusters: weighted}
 	}
@@ -73,7 +73,7 @@ func (b *builder) egressTCPFilter(c claim) (*listenerv3.Filter, []string) {
 // passFilter connects to wherever the client meant to go.
 func (b *builder) passFilter(cluster string) *listenerv3.Filter {
 	return b.tcpFilter(&tcpproxyv3.TcpProxy{
-		StatPrefix: egressStats, AccessLog: b.log, ClusterSpecifier: &tcpproxyv3.TcpProxy_Cluster{Cluster: cluster},
+		StatPrefix: egressStats, AccessLog: b.log.filters, ClusterSpecifier: &tcpproxyv3.TcpProxy_Cluster{Cluster: cluster},
 	}, mesh.MeshKey(b.mesh))
 }
 
@@ -94,7 +94,7 @@ func (b *builder) httpFilter(stats, routes string) *listenerv3.Filter {
 		StatPrefix:           stats,
 		RouteSpecifier:       &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: adsSource(), RouteConfigName: routes}},
 		HttpFilters:          []*hcmv3.HttpFilter{constants().routerFilter},
-		AccessLog:            b.log,
+		AccessLog:            b.log.filters,
 		Tracing:              &hcmv3.HttpConnectionManager_Tracing{},
 		UpgradeConfigs:       []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
 		Http2ProtocolOptions: &corev3.Http2ProtocolOptions{AllowConnect: true},
@@ -103,8 +103,12 @@ func (b *builder) httpFilter(stats, routes string) *listenerv3.Filter {
 		MergeSlashes:                 true,
 		PathWithEscapedSlashesAction: hcmv3.HttpConnectionManager_KEEP_UNCHANGED,
 	}
-	if config, ok := b.routes[routes].Message.(*routev3.RouteConfiguration); ok && b.inline != nil {
-		manager.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: config}
+	if b.inline != nil {
+		for _, r := range b.routes {
+			if config, ok := r.Message.(*routev3.RouteConfiguration); ok && r.Name == routes {
+				manager.RouteSpecifier = &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: config}
+			}
+		}
 	}
 	packed, err := pack(manager)
 	if err != nil {

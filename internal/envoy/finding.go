@@ -13,16 +13,19 @@ import (
 // longest is the number of characters of a name or message that findings repeat.
 const longest = 300
 
+// reporter gathers what is wrong with the parts that are made.
+type reporter struct{ found []mesh.Finding }
+
 // report takes an error against an object of the model.
-func (b *builder) report(reason mesh.Reason, at mesh.Key, f mesh.Finding) {
+func (p *reporter) report(reason mesh.Reason, at mesh.Key, f mesh.Finding) {
 	f.Severity, f.Reason, f.Object = mesh.SeverityError, reason, objectOf(at)
 	f.Value, f.Message = clip(f.Value), clip(f.Message)
-	b.findings = append(b.findings, f)
+	p.found = append(p.found, f)
 }
 
 // reject reports that Envoy's own rules refuse what was made from an object.
-func (b *builder) reject(at mesh.Key, what string, err error) {
-	b.report(mesh.ReasonRejected, at, mesh.Finding{
+func (p *reporter) reject(at mesh.Key, what string, err error) {
+	p.report(mesh.ReasonRejected, at, mesh.Finding{
 		Value:   what,
 		Message: fmt.Sprintf("Envoy would refuse %s, so it is left out: %s", clip(what), err),
 		Mend:    "change the value that the message names",

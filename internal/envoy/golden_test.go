@@ -110,7 +110,7 @@ func render(t *testing.T, s *simulate.Scene) []byte {
 	v, sets := view(t, s)
 	made, findings := envoy.Build(v)
 	out := map[string]any{}
-	for kind, list := range map[string][]envoy.Resource{"clusters": made.Clusters, "listeners": made.Listeners, "routes": made.Routes} {
+	for kind, list := range map[string][]*envoy.Resource{"clusters": made.Clusters, "listeners": made.Listeners, "routes": made.Routes} {
 		for _, r := range list {
 			one := map[string]any{"message": plain(t, r.Message), "origins": texts(r.Origins)}
 			if len(r.Needs) > 0 {

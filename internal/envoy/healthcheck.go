@@ -14,12 +14,8 @@ import (
 	"github.com/tulle-mesh/tulle/internal/mesh"
 )
 
-// healthChecks are the active checks that callers make of a listener, as its node asks for them; none where it does not.
-func healthChecks(n *mesh.NodeView, l *mesh.NodeListenerView) []*corev3.HealthCheck {
-	h := l.HealthCheck
-	if h == nil {
-		return nil
-	}
+// healthChecks are the active checks that callers make of a listener, as its node asks for them.
+func healthChecks(h *mesh.HealthCheckPolicy, hostname string, port int32) []*corev3.HealthCheck {
 	interval := span(time.Duration(h.IntervalMillis) * time.Millisecond)
 	check := &corev3.HealthCheck{
 		Timeout:            span(time.Duration(h.TimeoutMillis) * time.Millisecond),
@@ -30,7 +26,7 @@ func healthChecks(n *mesh.NodeView, l *mesh.NodeListenerView) []*corev3.HealthCh
 		NoTrafficInterval: interval,
 	}
 	// An endpoint's own port may differ from the listener's, so the listener's is no port to check.
-	if h.Port != 0 && h.Port != l.Port {
+	if h.Port != 0 && h.Port != port {
 		check.AltPort = count(unsigned(h.Port))
 	}
 	switch h.Protocol {
@@ -40,8 +36,8 @@ func healthChecks(n *mesh.NodeView, l *mesh.NodeListenerView) []*corev3.HealthCh
 		check.HealthChecker = &corev3.HealthCheck_TcpHealthCheck_{TcpHealthCheck: &corev3.HealthCheck_TcpHealthCheck{}}
 	default:
 		http := &corev3.HealthCheck_HttpHealthCheck{Path: cmp.Or(h.Path, "/")}
-		if n.Discovery.Hostname != "" {
-			http.Host = net.JoinHostPort(n.Discovery.Hostname, portText(cmp.Or(h.Port, l.Port)))
+		if hostname != "" {
+			http.Host = net.JoinHostPort(hostname, portText(cmp.Or(h.Port, port)))
 		}
 		if h.Protocol == mesh.ProtocolHTTP2 {
 			http.CodecClientType = typev3.CodecClientType_HTTP2

@@ -4,30 +4,57 @@
 package envoy
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
 
 	"github.com/tulle-mesh/tulle/internal/mesh"
 )
 
-// Incremental translates one View after another of the same group of proxies. It gives what Build gives, and takes over from the View before every resource that a step
-// does not change, as the same message, so that the caller need not encode it again. The zero value is ready to use; it is not safe for concurrent use.
+// Parts are what the configurations of several groups of proxies have in common: clusters and virtual hosts, found again by all that they are made from. A part is kept for as long
+// as the Incremental of some group holds it. The zero value is ready to use; it is not safe for concurrent use.
+type Parts struct {
+	clusters memo[clusterInput, cluster]
+	hosts    memo[hostInput, host]
+}
+
+// Incremental translates one View after another of the same group of proxies. It gives what Build gives, and takes over every resource that a step does not change, as the same
+// Resource, so that the caller need not encode it again: from the View before, and clusters also from other groups. It is not safe for concurrent use.
 type Incremental struct {
-	last *builder
+	// Parts are shared with other groups; nil is none to share with.
+	Parts *Parts
+	last  *translated
+}
+
+// translated is what is kept of a View that was translated.
+type translated struct {
+	view *mesh.View
+	plan []*portPlan
+	log  accessLog
+	made Resources
+	// held keeps the clusters from being forgotten by Parts.
+	held []*egress
+}
+
+// accessLog is the access log that all filters share, and what was found in its format.
+type accessLog struct {
+	filters  []*accesslogv3.AccessLog
+	findings []mesh.Finding
 }
 
 // Build translates the next View, which must not be changed afterwards.
 func (i *Incremental) Build(v *mesh.View) (Resources, []mesh.Finding) {
-	b := newBuilder(v)
-	// Where something was found, the part that it was found in must speak again.
-	if i.last != nil && len(i.last.findings) == 0 && sameFrame(i.last.view, v) {
+	if i.Parts == nil {
+		i.Parts = new(Parts)
+	}
+	b := newBuilder(v, i.Parts)
+	if i.last != nil && sameFrame(i.last.view, v) {
 		b.last = i.last
 	}
 	made, findings := b.build()
-	b.last = nil
-	i.last = b
+	i.last = &translated{view: v, plan: b.plan, log: b.log, made: made, held: b.targets}
 	return made, findings
 }
 
@@ -35,71 +62,55 @@ func (i *Incremental) Build(v *mesh.View) (Resources, []mesh.Finding) {
 func sameFrame(x, y *mesh.View) bool {
 	a, b := *x, *y
 	a.Services, a.Nodes, b.Services, b.Nodes = nil, nil, nil, nil
-	return reflect.DeepEqual(a, b)
+	return a.Equal(&b)
 }
 
-// take takes a resource over from the View before, if it is the same and was there, and says whether it did.
-func (b *builder) take(into map[string]Resource, name string, same bool) bool {
-	if b.last == nil || !same {
-		return false
-	}
-	for _, set := range []map[string]Resource{b.last.clusters, b.last.listeners, b.last.routes} {
-		if r, ok := set[name]; ok {
-			into[name] = r
-			return true
-		}
-	}
-	return false
-}
-
-// takeCluster takes over the cluster of a target, if its listener is the same.
-func (b *builder) takeCluster(id egressID, e *egress) bool {
+// lastMade are the resources of the View before, none where nothing may be taken over.
+func (b *builder) lastMade() Resources {
 	if b.last == nil {
-		return false
+		return Resources{}
 	}
-	old := b.last.egress[id]
-	same := old != nil && old.ready && old.userRetries == e.userRetries && old.name == e.name &&
-		old.node.Discovery == e.node.Discovery && (*old.listener == *e.listener || reflect.DeepEqual(old.listener, e.listener))
-	return b.take(b.clusters, e.name, same)
+	return b.last.made
 }
 
-// takeHost takes over a virtual host, if the service's routes and their clusters are the same; nil where they are not.
-func (b *builder) takeHost(c claim, domains []string) *routev3.VirtualHost {
-	if b.last == nil {
-		return nil
+// keep appends a resource to list: that of the same name among last, with what was found in it, where it is the same, and otherwise a fresh one. It says whether there is one.
+func (b *builder) keep(list *[]*Resource, last []*Resource, name string, same bool, fresh func() *Resource) bool {
+	i, had := slices.BinarySearchFunc(last, name, func(r *Resource, name string) int { return cmp.Compare(r.Name, name) })
+	if had && same {
+		*list = append(*list, last[i])
+		b.found = append(b.found, last[i].findings...)
+		return true
 	}
-	old := b.last.hosts[hostID{port: c.port.Port, service: c.service.Name}]
-	if old == nil || !slices.Equal(old.message.GetDomains(), domains) || !b.sameClaim(old.claim, c) {
-		return nil
-	}
-	return old.message
-}
-
-// sameClaim says whether a service answers on a port as it did.
-func (b *builder) sameClaim(old, c claim) bool {
-	if old.service.Name != c.service.Name || old.service.OwnPolicy != c.service.OwnPolicy || !reflect.DeepEqual(old.port, c.port) {
+	before := len(b.found)
+	r := fresh()
+	if r == nil {
 		return false
 	}
-	for i := range c.port.Routes {
-		for _, t := range c.port.Routes[i].Targets {
-			if !b.egress[b.targetID(c.service, t)].same {
-				return false
-			}
-		}
-	}
+	r.findings = slices.Clone(b.found[before:])
+	*list = append(*list, r)
 	return true
+}
+
+// sorted returns a list by name: the last one where it holds the same resources.
+func sorted(list, last []*Resource) []*Resource {
+	slices.SortFunc(list, func(x, y *Resource) int { return cmp.Compare(x.Name, y.Name) })
+	if slices.Equal(list, last) {
+		return last
+	}
+	return list
 }
 
 // sameOutbound says whether the outbound listener's chains and its tree are the same: HTTP services count by name alone, for their routes are not in it.
 func (b *builder) sameOutbound() bool {
-	if b.last == nil {
-		return false
-	}
-	return slices.EqualFunc(b.last.plan, b.plan, func(old, p *portPlan) bool {
+	return b.last != nil && slices.EqualFunc(b.last.plan, b.plan, func(old, p *portPlan) bool {
 		return old.port == p.port &&
 			slices.EqualFunc(old.http, p.http, func(x, y claim) bool { return x.service.Name == y.service.Name }) &&
-			slices.EqualFunc(old.tcp, p.tcp, func(x, y claim) bool {
-				return slices.Equal(x.service.Addresses, y.service.Addresses) && b.sameClaim(x, y)
-			})
+			slices.EqualFunc(old.tcp, p.tcp, claim.equal)
 	})
+}
+
+// equal says whether a service answers on a port as it did.
+func (c claim) equal(o claim) bool {
+	return c.service.Name == o.service.Name && slices.Equal(c.service.Addresses, o.service.Addresses) &&
+		(c.port == o.port || reflect.DeepEqual(c.port, o.port)) && slices.EqualFunc(c.to, o.to, func(x, y *egress) bool { return x.leadsTo() == y.leadsTo() })
 }

@@ -4,9 +4,12 @@
 package envoy_test
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/netip"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -35,8 +38,10 @@ func TestAWeightChangeTouchesOneRouteConfiguration(t *testing.T) {
 func TestAnEqualViewIsTakenOverWhole(t *testing.T) {
 	t.Parallel()
 	var i envoy.Incremental
-	first, _ := i.Build(viewOf(t, canaries(3)))
-	second, _ := i.Build(viewOf(t, canaries(3)))
+	v := viewOf(t, canaries(3))
+	first, _ := i.Build(v)
+	same := *v
+	second, _ := i.Build(&same)
 	if got := fresh(first, second); len(got) > 0 {
 		t.Errorf("made anew: %v", got)
 	}
@@ -57,7 +62,7 @@ func TestStepsGiveWhatBuildGives(t *testing.T) {
 				want, wantFindings := envoy.Build(v)
 				got, gotFindings := i.Build(v)
 				if !slices.EqualFunc(all(want), all(got), sameResource) {
-					t.Fatalf("step %d, %s (-whole +step by step):\n%s", step, did, cmp.Diff(want, got, protocmp.Transform()))
+					t.Fatalf("step %d, %s (-whole +step by step):\n%s", step, did, cmp.Diff(messages(want), messages(got), protocmp.Transform()))
 				}
 				if diff := cmp.Diff(wantFindings, gotFindings); diff != "" {
 					t.Fatalf("step %d, %s (-whole +step by step):\n%s", step, did, diff)
@@ -65,6 +70,119 @@ func TestStepsGiveWhatBuildGives(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestGroupsThatShareParts takes random steps with Views that have parts in common and differ in what surrounds them, and compares each with a build from nothing.
+func TestGroupsThatShareParts(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(seed, 1))
+			s := canaries(4)
+			parts := new(envoy.Parts)
+			groups := map[string]*envoy.Incremental{}
+			for step := range 40 {
+				did := mutate(s, random)
+				for name, v := range relatives(viewOf(t, s), random) {
+					if groups[name] == nil {
+						groups[name] = &envoy.Incremental{Parts: parts}
+					}
+					want, wantFindings := envoy.Build(v)
+					got, gotFindings := groups[name].Build(v)
+					if !slices.EqualFunc(all(want), all(got), sameResource) {
+						t.Fatalf("step %d, %s, %s (-alone +shared):\n%s", step, did, name, cmp.Diff(messages(want), messages(got), protocmp.Transform()))
+					}
+					if diff := cmp.Diff(wantFindings, gotFindings); diff != "" {
+						t.Fatalf("step %d, %s, %s (-alone +shared):\n%s", step, did, name, diff)
+					}
+				}
+				if random.IntN(4) == 0 {
+					delete(groups, "fewer")
+					runtime.GC()
+				}
+			}
+		})
+	}
+}
+
+// relatives are Views that share the parts of v.
+func relatives(v *mesh.View, random *rand.Rand) map[string]*mesh.View {
+	out := map[string]*mesh.View{"first": v}
+	add := func(name string, change func(*mesh.View)) {
+		r := *v
+		r.Services = slices.Clone(v.Services)
+		change(&r)
+		out[name] = &r
+	}
+	add("second", func(*mesh.View) {})
+	add("fewer", func(v *mesh.View) {
+		v.Services = slices.DeleteFunc(v.Services, func(mesh.ServiceView) bool { return random.IntN(2) == 0 })
+	})
+	add("other proxy", func(v *mesh.View) { v.Proxy.Name = "other" })
+	add("stock", func(v *mesh.View) { v.Profile.StockImage = true })
+	add("metrics", func(v *mesh.View) { v.Profile.MetricsExtension = true })
+	add("IPv6", func(v *mesh.View) { v.Profile.IPv6 = true })
+	add("open", func(v *mesh.View) { v.Egress = mesh.EgressAllowAll })
+	add("own policies", func(v *mesh.View) {
+		for i := range v.Services {
+			v.Services[i].OwnPolicy = random.IntN(2) == 0
+		}
+	})
+	add("one name", func(v *mesh.View) {
+		for i := range v.Services {
+			v.Services[i].Name = "s"
+		}
+	})
+	add("addresses", func(v *mesh.View) {
+		for i := range v.Services {
+			v.Services[i].Addresses = []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, byte(random.IntN(4))})}
+		}
+	})
+	add("a domain is taken", func(v *mesh.View) {
+		first := v.Services[0]
+		first.Name += ":8080"
+		v.Services = slices.Insert(v.Services, 0, first)
+	})
+	add("a node is gone", func(v *mesh.View) { v.Nodes = v.Nodes[min(1, len(v.Nodes)):] })
+	return out
+}
+
+// TestAClusterNameThatOneProxySeesTwice has a target whose cluster stands for one proxy, and has its name taken by another node for the other.
+func TestAClusterNameThatOneProxySeesTwice(t *testing.T) {
+	t.Parallel()
+	one := oneService(httpRoute("r", mesh.HTTPRouteMatch{Prefix: new("/")}))
+	target := one.Services[0].Ports[0].Routes[0].Targets[0]
+	one.Services[0].Name, one.Services[0].OwnPolicy = "http_8080", true
+	two := *one
+	node := one.Nodes[0]
+	node.Name = target.Node + "_http_8080"
+	taker := mesh.ServiceView{Name: "a", Ports: []mesh.ServicePortView{{Port: 8080, Protocol: mesh.ProtocolHTTP, Routes: []mesh.RouteView{{
+		HTTP: &mesh.HTTPRouteMatch{Prefix: new("/")}, Targets: []mesh.TargetView{{Node: node.Name, Port: target.Port, Weight: 1}},
+	}}}}}
+	two.Services = append([]mesh.ServiceView{taker}, one.Services...)
+	two.Nodes = append([]mesh.NodeView{node}, one.Nodes...)
+	if _, findings := envoy.Build(&two); len(findings) != 1 {
+		t.Fatalf("findings %v, want one of the name", findings)
+	}
+	parts := new(envoy.Parts)
+	groups := []envoy.Incremental{{Parts: parts}, {Parts: parts}}
+	for range 2 {
+		for i, v := range []*mesh.View{one, &two} {
+			want, _ := envoy.Build(v)
+			if got, _ := groups[i].Build(v); !slices.EqualFunc(all(want), all(got), sameResource) {
+				t.Errorf("proxy %d (-alone +shared):\n%s", i, cmp.Diff(messages(want), messages(got), protocmp.Transform()))
+			}
+		}
+	}
+}
+
+func messages(made envoy.Resources) map[string]proto.Message {
+	out := map[string]proto.Message{}
+	for _, r := range all(made) {
+		out[r.Name] = r.Message
+	}
+	return out
 }
 
 // mutate changes one thing in a scene of canaries and says what.
@@ -99,7 +217,7 @@ func mutate(s *simulate.Scene, random *rand.Rand) string {
 	case 4:
 		did = "health check"
 		n.Listeners = slices.Clone(n.Listeners)
-		n.Listeners[0].HealthCheck = &mesh.HealthCheckPolicy{HealthyThreshold: 2 + random.Int32N(2), UnhealthyThreshold: 2, IntervalMillis: 5000, TimeoutMillis: 2000, Path: "/ping", Protocol: mesh.ProtocolHTTP}
+		n.Listeners[0].HealthCheck = &mesh.HealthCheckPolicy{HealthyThreshold: 2 + random.Int32N(2), UnhealthyThreshold: 2, IntervalMillis: 5000 * random.Int64N(3), TimeoutMillis: 2000, Path: "/ping", Protocol: mesh.ProtocolHTTP}
 	case 5:
 		did = "hostname"
 		n.ServiceDiscovery = &mesh.ServiceDiscovery{DNS: &mesh.DNSServiceDiscovery{Hostname: fmt.Sprintf("h%d.example.com", random.IntN(3))}}
@@ -126,7 +244,7 @@ func mutate(s *simulate.Scene, random *rand.Rand) string {
 		r.Routes = []simulate.Route{{Name: "all", RouteSpec: mesh.RouteSpec{HTTPRoute: &route}}, {Name: "tcp", RouteSpec: mesh.RouteSpec{TCPRoute: &mesh.TCPRoute{Action: route.Action}}}}
 	case 11:
 		did = "logging"
-		caller.Logging = &mesh.Logging{AccessLog: &mesh.AccessLog{File: &mesh.FileAccessLog{Path: fmt.Sprintf("/dev/std%d", random.IntN(2))}}}
+		caller.Logging = &mesh.Logging{AccessLog: &mesh.AccessLog{File: &mesh.FileAccessLog{Path: fmt.Sprintf("/dev/std%d", random.IntN(2)), Format: &mesh.LoggingFormat{Text: []string{"%START_TIME%", "%NONSENSE%"}[random.IntN(2)]}}}}
 	}
 	s.VirtualRouters[router] = r
 	s.VirtualNodes[node] = n
@@ -162,12 +280,15 @@ func fresh(first, second envoy.Resources) []string {
 	return out
 }
 
-func all(r envoy.Resources) []envoy.Resource {
+func all(r envoy.Resources) []*envoy.Resource {
 	return slices.Concat(r.Clusters, r.Listeners, r.Routes)
 }
 
-func sameResource(x, y envoy.Resource) bool {
-	return x.Name == y.Name && x.Endpoints == y.Endpoints && x.Warms == y.Warms && slices.Equal(x.Needs, y.Needs) && slices.Equal(x.Origins, y.Origins) && proto.Equal(x.Message, y.Message)
+// sameResource compares messages, and the encodings that are delivered with what the messages marshal to.
+func sameResource(x, y *envoy.Resource) bool {
+	pieces, err := y.Encode()
+	whole, fault := proto.MarshalOptions{Deterministic: true}.Marshal(x.Message)
+	return err == nil && fault == nil && bytes.Equal(bytes.Join(pieces, nil), whole) && x.Name == y.Name && x.Endpoints == y.Endpoints && x.Warms == y.Warms && slices.Equal(x.Needs, y.Needs) && slices.Equal(x.Origins, y.Origins) && proto.Equal(x.Message, y.Message)
 }
 
 func viewOf(tb testing.TB, s *simulate.Scene) *mesh.View {

@@ -46,11 +46,14 @@ func (b *builder) bothFamilies() bool {
 
 // inboundListener takes what comes to the workload. A proxy without listeners has none.
 func (b *builder) inboundListener(listeners []*mesh.Listener) {
-	if len(listeners) == 0 || b.take(b.listeners, inboundListener, true) {
-		return
+	if len(listeners) > 0 {
+		b.keep(&b.listeners, b.lastMade().Listeners, inboundListener, true, func() *Resource { return b.newInbound(listeners) })
 	}
+}
+
+func (b *builder) newInbound(listeners []*mesh.Listener) *Resource {
 	l := b.newListener(inboundListener, inboundPort, corev3.TrafficDirection_INBOUND)
-	r := Resource{Name: l.GetName(), Message: l, Origins: []mesh.Key{b.view.Proxy}}
+	r := &Resource{Name: l.GetName(), Message: l, Origins: []mesh.Key{b.view.Proxy}}
 	p := &packer{}
 	ports := make(map[string]*onMatch, len(listeners))
 	for _, in := range listeners {
@@ -60,19 +63,20 @@ func (b *builder) inboundListener(listeners []*mesh.Listener) {
 		ports[portText(in.PortMapping.Port)] = p.chain(name)
 		r.Needs = append(r.Needs, needs...)
 	}
-	b.finishListener(r, l, p, exact(constants().portInput, ports, nil))
+	return b.finishListener(r, l, p, exact(constants().portInput, ports, nil))
 }
 
 // outboundListener takes what the workload sends.
 func (b *builder) outboundListener() {
-	if b.take(b.listeners, outboundListener, b.sameOutbound()) {
-		return
-	}
+	b.keep(&b.listeners, b.lastMade().Listeners, outboundListener, b.sameOutbound(), b.newOutbound)
+}
+
+func (b *builder) newOutbound() *Resource {
 	l := b.newListener(outboundListener, outboundPort, corev3.TrafficDirection_OUTBOUND)
 	l.ListenerFilters = append(l.ListenerFilters, constants().tlsInspector)
 	l.ListenerFiltersTimeout = durationpb.New(serverNameWait)
 	l.ContinueOnListenerFiltersTimeout = true
-	r := Resource{Name: l.GetName(), Message: l, Origins: []mesh.Key{b.view.Proxy}}
+	r := &Resource{Name: l.GetName(), Message: l, Origins: []mesh.Key{b.view.Proxy}}
 
 	for _, one := range b.plan {
 		if len(one.http) > 0 {
@@ -85,7 +89,7 @@ func (b *builder) outboundListener() {
 			filter, needs := b.egressTCPFilter(c)
 			l.FilterChains = append(l.FilterChains, chainOf(tcpChain(c.service.Name, one.port), filter))
 			r.Needs = append(r.Needs, needs...)
-			r.Origins = append(r.Origins, b.claimOrigins(c)...)
+			r.Origins = append(r.Origins, claimOrigins(b.mesh, c)...)
 		}
 	}
 	l.FilterChains = append(l.FilterChains, chainOf(awsChain, b.passFilter(awsName(b.mesh))), chainOf(closedChain, constants().closeFilter))
@@ -95,17 +99,17 @@ func (b *builder) outboundListener() {
 		r.Needs = append(r.Needs, passName(b.mesh))
 	}
 	p := &packer{}
-	b.finishListener(r, l, p, p.outboundTree(b.plan))
+	return b.finishListener(r, l, p, p.outboundTree(b.plan))
 }
 
-// finishListener takes a listener with the tree that chooses among its chains.
-func (b *builder) finishListener(r Resource, l *listenerv3.Listener, p *packer, tree *xdsmatcherv3.Matcher) {
+// finishListener completes a listener with the tree that chooses among its chains; nil for one that Envoy would refuse.
+func (b *builder) finishListener(r *Resource, l *listenerv3.Listener, p *packer, tree *xdsmatcherv3.Matcher) *Resource {
 	l.FilterChainMatcher = tree
 	if err := p.err(); err != nil {
 		b.reject(b.view.Proxy, r.Name, err)
-		return
+		return nil
 	}
-	b.add(b.listeners, r, b.view.Proxy)
+	return b.checked(r, b.view.Proxy)
 }
 
 func chainOf(name string, filter *listenerv3.Filter) *listenerv3.FilterChain {

@@ -6,7 +6,6 @@ package envoy
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -21,6 +20,8 @@ const tlsPort = 443
 type claim struct {
 	service *mesh.ServiceView
 	port    *mesh.ServicePortView
+	// to are the targets of all routes of port, in order.
+	to []*egress
 }
 
 // portPlan says what becomes of connections to one port.
@@ -34,36 +35,56 @@ type portPlan struct {
 	addresses map[netip.Addr]claim
 	names     map[string]claim
 	rest      *claim
+	// routes is the route configuration of http, and hosts are its virtual hosts.
+	routes *Resource
+	hosts  []*host
 }
 
 // planOutbound gives each port to the services that claim it, in the order of their names.
 func (b *builder) planOutbound() []*portPlan {
-	plans := map[int32]*portPlan{}
-	for i := range b.view.Services {
-		s := &b.view.Services[i]
-		for j := range s.Ports {
-			c := claim{service: s, port: &s.Ports[j]}
-			if why := refusePort(c.port.Port); why != "" {
-				b.report(mesh.ReasonPortConflict, mesh.VirtualServiceKey(b.mesh, s.Name), mesh.Finding{Value: portText(c.port.Port), Message: why, Mend: "choose another port"})
-				continue
-			}
-			p := plans[c.port.Port]
-			if p == nil {
-				p = &portPlan{port: c.port.Port, addresses: map[netip.Addr]claim{}, names: map[string]claim{}}
-				plans[p.port] = p
-			}
-			if c.port.Protocol == mesh.ProtocolTCP {
+	claims := slices.DeleteFunc(slices.Clone(b.claims), b.refuseClaim)
+	slices.SortStableFunc(claims, func(x, y claim) int {
+		return cmp.Or(cmp.Compare(x.port.Port, y.port.Port), cmp.Compare(x.tcp(), y.tcp()))
+	})
+	var out []*portPlan
+	for len(claims) > 0 {
+		port := claims[0].port.Port
+		end := until(claims, func(c claim) bool { return c.port.Port != port })
+		tcp := until(claims[:end], func(c claim) bool { return c.tcp() == 1 })
+		p := &portPlan{port: port, http: claims[:tcp:tcp]}
+		for _, c := range claims[tcp:end] {
+			if p.placeTCP(c) {
 				p.tcp = append(p.tcp, c)
-			} else {
-				p.http = append(p.http, c)
 			}
 		}
-	}
-	out := slices.SortedFunc(maps.Values(plans), func(x, y *portPlan) int { return cmp.Compare(x.port, y.port) })
-	for _, p := range out {
-		p.tcp = slices.DeleteFunc(p.tcp, func(c claim) bool { return !p.placeTCP(c) })
+		out, claims = append(out, p), claims[end:]
 	}
 	return out
+}
+
+// tcp is 1 for a claim to TCP connections, and 0 for one to requests.
+func (c claim) tcp() int {
+	if c.port.Protocol == mesh.ProtocolTCP {
+		return 1
+	}
+	return 0
+}
+
+// until counts the claims before the first that is so.
+func until(claims []claim, is func(claim) bool) int {
+	if i := slices.IndexFunc(claims, is); i >= 0 {
+		return i
+	}
+	return len(claims)
+}
+
+// refuseClaim reports a claim to a port on which no service can be called.
+func (b *builder) refuseClaim(c claim) bool {
+	why := refusePort(c.port.Port)
+	if why != "" {
+		b.report(mesh.ReasonPortConflict, mesh.VirtualServiceKey(b.mesh, c.service.Name), mesh.Finding{Value: portText(c.port.Port), Message: why, Mend: "choose another port"})
+	}
+	return why != ""
 }
 
 // refusePort says why no service can be called on a port; empty where it can.
@@ -85,7 +106,7 @@ func (p *portPlan) placeTCP(c claim) bool {
 	for _, a := range c.service.Addresses {
 		a = a.Unmap().WithZone("")
 		if _, taken := p.addresses[a]; !taken && a.IsValid() {
-			p.addresses[a] = c
+			set(&p.addresses, a, c)
 			placed = true
 		}
 	}
@@ -95,7 +116,7 @@ func (p *portPlan) placeTCP(c claim) bool {
 	if p.port == tlsPort {
 		name := strings.ToLower(c.service.Name)
 		if _, taken := p.names[name]; !taken && name != "" {
-			p.names[name] = c
+			set(&p.names, name, c)
 			placed = true
 		}
 	}
@@ -104,4 +125,12 @@ func (p *portPlan) placeTCP(c claim) bool {
 		placed = true
 	}
 	return placed
+}
+
+// set puts a claim into a map that most ports do without.
+func set[K comparable](into *map[K]claim, key K, c claim) {
+	if *into == nil {
+		*into = map[K]claim{}
+	}
+	(*into)[key] = c
 }

@@ -6,6 +6,8 @@
 package envoy
 
 import (
+	"fmt"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tulle-mesh/tulle/internal/mesh"
@@ -13,13 +15,13 @@ import (
 
 // Resources is the configuration of one group of proxies, endpoints apart. Each list is sorted by name, and each name is in it once.
 type Resources struct {
-	Clusters  []Resource
-	Listeners []Resource
+	Clusters  []*Resource
+	Listeners []*Resource
 	// Routes are route configurations.
-	Routes []Resource
+	Routes []*Resource
 }
 
-// Resource is one named resource of Envoy's API. Its message must not be changed: resources share parts.
+// Resource is one named resource of Envoy's API. It must not be changed: configurations share resources, and resources share parts.
 type Resource struct {
 	Name    string
 	Message proto.Message
@@ -31,4 +33,20 @@ type Resource struct {
 	Warms bool
 	// Needs are the clusters that a listener or route configuration names, sorted, each once.
 	Needs []string
+	// hosts are the virtual hosts, which are encoded already, of a route configuration that is made of nothing else.
+	hosts []*host
+	// findings are those that were made with it.
+	findings []mesh.Finding
+}
+
+// Encode returns the message's deterministic encoding, in pieces that follow each other and must not be changed.
+func (r *Resource) Encode() ([][]byte, error) {
+	if r.hosts != nil {
+		return encodeRoutes(r.Name, r.hosts), nil
+	}
+	whole, err := proto.MarshalOptions{Deterministic: true}.Marshal(r.Message)
+	if err != nil {
+		return nil, fmt.Errorf("marshal %s: %w", r.Name, err)
+	}
+	return [][]byte{whole}, nil
 }

@@ -4,6 +4,7 @@
 package envoy
 
 import (
+	"slices"
 	"time"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -24,22 +25,22 @@ func refusal(m *routev3.RouteMatch) *routev3.Route {
 	return &routev3.Route{Match: m, Action: unavailable()}
 }
 
-// route translates one route of a service. Where its match cannot be had, the requests that it may have meant get 503, so that they reach no other route.
-func (b *builder) route(s *mesh.ServiceView, r *mesh.RouteView) *routev3.Route {
+// route translates one route of a service, of which to are the targets. Where its match cannot be had, the requests that it may have meant get 503, so that they reach no other route.
+func (h *hostMaker) route(r *mesh.RouteView, to []*egress) *routev3.Route {
 	match, err := routeMatch(r)
 	out := refusal(match)
 	switch {
 	case err != nil:
-		return b.refuse(r, out, err)
+		return h.refuse(r, out, err)
 	case !r.Refused:
-		b.forward(out, s, r)
+		h.forward(out, r, to)
 	}
 	return out
 }
 
 // refuse reports a route that Envoy would not take, and answers 503 to what its path matches, or to everything where that is wrong too.
-func (b *builder) refuse(r *mesh.RouteView, out *routev3.Route, err error) *routev3.Route {
-	b.reject(r.Route, "the route", err)
+func (h *hostMaker) refuse(r *mesh.RouteView, out *routev3.Route, err error) *routev3.Route {
+	h.reject(r.Route, "the route", err)
 	if path := (&routev3.RouteMatch{PathSpecifier: out.GetMatch().GetPathSpecifier()}); check(path) == nil {
 		return refusal(path)
 	}
@@ -47,8 +48,8 @@ func (b *builder) refuse(r *mesh.RouteView, out *routev3.Route, err error) *rout
 }
 
 // forward sends a route's requests to its targets; without any the route keeps answering 503.
-func (b *builder) forward(out *routev3.Route, s *mesh.ServiceView, r *mesh.RouteView) {
-	shares := b.shares(s, r.Targets)
+func (h *hostMaker) forward(out *routev3.Route, r *mesh.RouteView, to []*egress) {
+	shares := sharesOf(r.Targets, to)
 	if len(shares) == 0 {
 		return
 	}
@@ -60,53 +61,42 @@ func (b *builder) forward(out *routev3.Route, s *mesh.ServiceView, r *mesh.Route
 		}
 	}
 	if len(shares) == 1 {
-		action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: shares[0].cluster}
+		action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: shares[0].to.name}
 	} else {
 		weighted := &routev3.WeightedCluster{Clusters: make([]*routev3.WeightedCluster_ClusterWeight, 0, len(shares))}
 		for _, share := range shares {
-			weighted.Clusters = append(weighted.Clusters, &routev3.WeightedCluster_ClusterWeight{Name: share.cluster, Weight: count(share.weight)})
+			weighted.Clusters = append(weighted.Clusters, &routev3.WeightedCluster_ClusterWeight{Name: share.to.name, Weight: count(share.weight)})
 		}
 		action.ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: weighted}
 	}
 	switch {
 	case r.Retry != nil:
 		action.RetryPolicy = retryPolicy(r.Retry)
-	case b.routeRetries(shares):
+	case slices.ContainsFunc(shares, func(s share) bool { return !s.to.retries }):
+		// One of the clusters does not carry the default policy, so the route must.
 		action.RetryPolicy = constants().defaultRetry
 	}
 	out.Action = &routev3.Route_Route{Route: action}
-	if b.tagged() {
-		out.Metadata = serviceMetadata(s.Name)
+	if h.tagged {
+		out.Metadata = serviceMetadata(h.service)
 	}
-}
-
-// routeRetries says whether a route must carry the default retry policy because one of its clusters does not.
-func (b *builder) routeRetries(shares []share) bool {
-	for _, share := range shares {
-		if !b.clusterRetries(share.to) {
-			return true
-		}
-	}
-	return false
 }
 
 // share is the part of a route's requests, or of a TCP route's connections, that a cluster gets.
 type share struct {
-	cluster string
-	weight  uint32
-	to      *egress
+	to     *cluster
+	weight uint32
 }
 
-// shares are the targets that stand and have a weight, in the user's order. Their weights have a sum that Envoy takes.
-func (b *builder) shares(s *mesh.ServiceView, targets []mesh.TargetView) []share {
+// sharesOf are the targets that stand and have a weight, in the user's order; to are their listeners. Their weights have a sum that Envoy takes.
+func sharesOf(targets []mesh.TargetView, to []*egress) []share {
 	out := make([]share, 0, len(targets))
 	var sum uint64
-	for _, t := range targets {
-		e := b.egress[b.targetID(s, t)]
-		if t.Weight <= 0 || e == nil || !e.ready {
+	for i, t := range targets {
+		if t.Weight <= 0 || !to[i].ready {
 			continue
 		}
-		out = append(out, share{cluster: e.name, weight: uint32(t.Weight), to: e})
+		out = append(out, share{to: to[i].part, weight: uint32(t.Weight)})
 		sum += uint64(t.Weight)
 	}
 	for ; sum > 1<<32-1; sum = total(out) {

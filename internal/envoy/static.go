@@ -24,7 +24,7 @@ type StaticOptions struct {
 // Static makes one whole bootstrap with everything inline, which Envoy runs with no control plane: routes stand in their listeners, endpoint sets in their clusters.
 // A cluster whose set is missing or empty asks DNS for the node's hostname instead, where it has one.
 func Static(v *mesh.View, sets []*mesh.EndpointSet, opts StaticOptions) (*bootstrapv3.Bootstrap, []mesh.Finding) {
-	b := newBuilder(v)
+	b := newBuilder(v, new(Parts))
 	b.inline = make(map[mesh.EndpointSetKey]*mesh.EndpointSet, len(sets))
 	for _, s := range sets {
 		b.inline[s.Key] = s
@@ -54,12 +54,11 @@ func Static(v *mesh.View, sets []*mesh.EndpointSet, opts StaticOptions) (*bootst
 	return out, findings
 }
 
-// standsAlone gives a cluster, in place of endpoints from the control plane, those of the set that Static was given.
-func (b *builder) standsAlone(c *clusterv3.Cluster, e *egress) {
-	set := b.inline[b.setKey(e.node, e.listener)]
+// standsAlone gives a cluster, in place of endpoints from the control plane, those of the set that Static was given; nil for none.
+func (in *clusterInput) standsAlone(c *clusterv3.Cluster, set *mesh.EndpointSet) {
 	empty := set == nil || len(set.Endpoints) == 0
-	if empty && e.node.Discovery.Hostname != "" {
-		b.asksDNS(c, &mesh.DiscoveryView{Type: mesh.DiscoveryStrictDNS, Hostname: e.node.Discovery.Hostname, IPPreference: e.node.Discovery.IPPreference}, e.listener.Port)
+	if empty && in.discovery.Hostname != "" {
+		asksDNS(c, &mesh.DiscoveryView{Type: mesh.DiscoveryStrictDNS, Hostname: in.discovery.Hostname, IPPreference: in.discovery.IPPreference}, in.port, in.ipv6)
 		return
 	}
 	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}

@@ -99,7 +99,7 @@ func isSeparator(line []byte) bool {
 
 func (p *parser) document(out *parsed, name string, doc document) {
 	text := doc.text
-	if trimmed := bytes.TrimLeft(text, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
+	if isJSON(text) {
 		// JSON may be indented with tabs, YAML may not; neither has a bare tab inside text.
 		text = bytes.ReplaceAll(text, []byte("\t"), []byte(" "))
 	}
@@ -117,6 +117,12 @@ func (p *parser) document(out *parsed, name string, doc document) {
 		addLines(&root, doc.line)
 		p.object(out, name, root.Content[0])
 	}
+}
+
+// isJSON says whether a text begins as an object in JSON does.
+func isJSON(text []byte) bool {
+	trimmed := bytes.TrimLeft(text, " \t\r\n")
+	return len(trimmed) > 0 && trimmed[0] == '{'
 }
 
 // addLines moves the lines of a document to those of its file. Aliases are not followed: what they mean has its own place.

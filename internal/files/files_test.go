@@ -95,6 +95,7 @@ spec: {a: 1,
   b: [x,
     y]}
 `)
+	var locator files.Locator
 	for _, test := range []struct {
 		line  int
 		field string
@@ -109,11 +110,11 @@ spec: {a: 1,
 		{12, "spec.B", 14},
 		{99, "spec", 99},
 	} {
-		if got := files.Locate(dir+"/f.yaml", test.line, test.field); got != test.want {
+		if got := locator.Line(dir+"/f.yaml", test.line, test.field); got != test.want {
 			t.Errorf("line %d, field %q: line %d, want %d", test.line, test.field, got, test.want)
 		}
 	}
-	if got := files.Locate(dir+"/none", 3, "x"); got != 3 {
+	if got := locator.Line(dir+"/none", 3, "x"); got != 3 {
 		t.Errorf("a file that is gone: line %d, want 3", got)
 	}
 }

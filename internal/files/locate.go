@@ -5,52 +5,68 @@ package files
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// Locate finds the line of a field of the object that begins at a line of a file, as findings name fields
+// Locator finds the lines of fields. It reads each file once; the zero value is ready to use.
+type Locator struct {
+	// objects are, by file and line, the outermost mappings that begin there.
+	objects map[string]map[int]*yaml.Node
+}
+
+// Line finds the line of a field of the object that begins at a line of a file, as findings name fields
 // ("spec.listeners[0].portMapping.port"). Where the file has no such field it is the line of the nearest one around it,
 // and at worst the object's own.
-func Locate(name string, line int, field string) int {
-	text, err := readFile(name)
-	if err != nil || field == "" {
+func (l *Locator) Line(name string, line int, field string) int {
+	if field == "" {
 		return line
 	}
+	if l.objects == nil {
+		l.objects = map[string]map[int]*yaml.Node{}
+	}
+	objects, read := l.objects[name]
+	if !read {
+		objects = objectsOf(name)
+		l.objects[name] = objects
+	}
+	if object := objects[line]; object != nil {
+		return follow(object, field)
+	}
+	return line
+}
+
+// objectsOf reads a file as far as it can be read.
+func objectsOf(name string) map[int]*yaml.Node {
+	text, err := readFile(name)
+	if err != nil {
+		return nil
+	}
+	objects := map[int]*yaml.Node{}
 	for _, doc := range split(text) {
 		decoder := yaml.NewDecoder(bytes.NewReader(doc.text))
 		for {
 			var root yaml.Node
 			if err := decoder.Decode(&root); err != nil {
-				if !errors.Is(err, io.EOF) {
-					return line
-				}
-				break
+				break // its end, or a fault that a finding of its own tells
 			}
 			addLines(&root, doc.line)
-			if object := at(&root, line); object != nil {
-				return follow(object, field)
-			}
+			index(&root, objects)
 		}
 	}
-	return line
+	return objects
 }
 
-// at finds the outermost mapping that begins at a line.
-func at(node *yaml.Node, line int) *yaml.Node {
-	if node.Kind == yaml.MappingNode && node.Line == line {
-		return node
+// index notes the outermost mapping that begins at each line.
+func index(node *yaml.Node, objects map[int]*yaml.Node) {
+	if node.Kind == yaml.MappingNode && objects[node.Line] == nil {
+		objects[node.Line] = node
 	}
 	for _, child := range node.Content {
-		if found := at(child, line); found != nil {
-			return found
-		}
+		index(child, objects)
 	}
-	return nil
 }
 
 // follow walks a path of fields as far as it goes.

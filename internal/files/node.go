@@ -248,6 +248,10 @@ func (f *filler) merge(node *yaml.Node, lines map[string]int, do func(key string
 
 func (f *filler) twice(key *yaml.Node, first int) {
 	f.push("." + key.Value)
+	mend := "remove one of the two"
+	if name := f.field(); name == "apiVersion" || name == "kind" {
+		mend = "put a line --- between two objects, or remove one of the two"
+	}
 	f.faults = append(f.faults, fault{
 		severity: mesh.SeverityError,
 		reason:   mesh.ReasonDuplicate,
@@ -255,7 +259,7 @@ func (f *filler) twice(key *yaml.Node, first int) {
 		value:    key.Value,
 		line:     key.Line,
 		message:  fmt.Sprintf("%s is given twice, first in line %d", f.field(), first),
-		mend:     "remove one of the two",
+		mend:     mend,
 	})
 	f.pop()
 }

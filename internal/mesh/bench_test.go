@@ -53,11 +53,22 @@ func BenchmarkViewOf(b *testing.B) {
 	}
 }
 
-func BenchmarkHash(b *testing.B) {
-	v, _, _ := mesh.ViewOf(bigMesh(100, 10), mesh.NodeKey("m", "n0-v1"), mesh.Profile{})
+// BenchmarkViewWith is what a View costs a caller that keeps Offers.
+func BenchmarkViewWith(b *testing.B) {
+	m := bigMesh(100, 10)
+	offers := map[string]*mesh.Offer{}
+	offer := func(service string) *mesh.Offer {
+		if offers[service] == nil {
+			offers[service], _, _ = mesh.OfferOf(m, mesh.VirtualServiceKey("m", service))
+		}
+		return offers[service]
+	}
+	last, _, _ := mesh.ViewWith(m, mesh.NodeKey("m", "n0-v1"), mesh.Profile{}, offer)
 	b.ReportAllocs()
 	for b.Loop() {
-		v.Hash()
+		if v, _, _ := mesh.ViewWith(m, mesh.NodeKey("m", "n0-v1"), mesh.Profile{}, offer); !v.Equal(last) {
+			b.Fatal(v)
+		}
 	}
 }
 

@@ -8,7 +8,7 @@ import "fmt"
 // Check says what is wrong with one object among the others of r: references that lead nowhere, protocols that differ, routes that take no traffic, what is not supported yet.
 // It needs no proxy that uses the object; ViewOf finds the same, and what concerns one proxy alone, for the objects that a proxy uses. What Validate finds is not repeated.
 func Check(r Reader, key Key) []Finding {
-	b := newBuilder(r, key.Mesh)
+	b := newBuilder(r, key.Mesh, 128)
 	o := r.Get(key)
 	if o == nil {
 		return nil
@@ -18,7 +18,7 @@ func Check(r Reader, key Key) []Finding {
 	}
 	switch o := o.(type) {
 	case *VirtualNode:
-		b.view(key, Profile{})
+		b.view(key, Profile{}, b.offer)
 		if len(o.listenerIndexes()) > 0 {
 			mesh, _ := find[*Mesh](&b.lookup, MeshKey(key.Mesh))
 			b.discover(o, mesh.preference())
@@ -30,7 +30,7 @@ func Check(r Reader, key Key) []Finding {
 	case *Route:
 		b.parent(o.Source, RouterKey(key.Mesh, o.RouterName), "virtualRouterName")
 	case *VirtualGateway:
-		b.view(key, Profile{})
+		b.view(key, Profile{}, b.offer)
 	case *GatewayRoute:
 		b.gatewayRoute(o)
 	}

@@ -37,14 +37,13 @@ func (b *builder) portConflicts(n *VirtualNode, backends []backend, v *View) {
 	dropped := false
 	for i := range v.Services {
 		s := &v.Services[i]
-		s.Ports = slices.DeleteFunc(s.Ports, func(p ServicePortView) bool {
-			if p.Protocol != ProtocolTCP || len(claims[p.Port]) < 2 {
-				return false
-			}
-			gone := b.tcpConflict(n, backends, p.Port, claim{service: s.Name, addresses: s.Addresses}, claims[p.Port])
-			dropped = dropped || gone
-			return gone
-		})
+		conflicts := func(p ServicePortView) bool {
+			return p.Protocol == ProtocolTCP && len(claims[p.Port]) > 1 && b.tcpConflict(n, backends, p.Port, claim{service: s.Name, addresses: s.Addresses}, claims[p.Port])
+		}
+		// All callers share the list, so one that changes is copied.
+		if left := slices.DeleteFunc(slices.Clone(s.Ports), conflicts); len(left) < len(s.Ports) {
+			s.Ports, dropped = left, true
+		}
 	}
 	if dropped {
 		v.Services = slices.DeleteFunc(v.Services, func(s ServiceView) bool { return len(s.Ports) == 0 })
@@ -59,7 +58,7 @@ func (s ServiceView) hasTCP() bool {
 func (b *builder) tcpConflict(n *VirtualNode, backends []backend, port int32, mine claim, all []claim) bool {
 	i := slices.IndexFunc(backends, func(be backend) bool { return be.service == mine.service })
 	f := Finding{
-		Reason: ReasonPortConflict, Object: n.Source, Field: backends[i].field + ".virtualServiceName", Value: mine.service,
+		Reason: ReasonPortConflict, Object: n.Source, Field: backends[i].field() + ".virtualServiceName", Value: mine.service,
 		Mend: "give the services ports of their own, or Services with a cluster IP, named as the virtual services are",
 	}
 	for _, other := range all {

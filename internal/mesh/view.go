@@ -5,8 +5,8 @@ package mesh
 
 import "net/netip"
 
-// View is everything, endpoints apart, that one group of proxies may know. It holds values alone, in a fixed order, so that equal Views have equal hashes
-// and translation needs no other input.
+// View is everything, endpoints apart, that one group of proxies may know. It holds values alone, in a fixed order, so that Views can be compared
+// and translation needs no other input. It shares parts with other Views, so nothing in it may be changed.
 type View struct {
 	// Proxy is the virtual node or virtual gateway that the group belongs to.
 	Proxy   Key     `json:"proxy"`

@@ -3,11 +3,7 @@
 
 package mesh
 
-import (
-	"cmp"
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // ViewOf computes what the proxies of a virtual node may know from r. It also returns the keys that it has read, sorted, each once: those of objects that do not exist are among
 // them, and Key.List of a kind whose objects it has listed, so that the View can differ only after a change of an object whose key, or Key.List, is there.
@@ -15,12 +11,20 @@ import (
 // The View is nil where the node or its mesh does not exist, so that proxies keep what they have, and for a virtual gateway, which is not supported yet. What is wrong or missing
 // elsewhere is a finding, and the rest goes on.
 func ViewOf(r Reader, proxy Key, profile Profile) (*View, []Key, []Finding) {
-	b := newBuilder(r, proxy.Mesh)
-	view := b.view(proxy, profile)
+	b := newBuilder(r, proxy.Mesh, 128)
+	view := b.view(proxy, profile, b.offer)
 	return view, b.keys(), SortFindings(b.findings)
 }
 
-// builder makes one View.
+// ViewWith is ViewOf for a caller that keeps Offers. It asks for that of each virtual service that the node has as backend, by name; what an Offer was made from is not among the keys that
+// are returned, nor what was found there among the findings.
+func ViewWith(r Reader, proxy Key, profile Profile, offer func(service string) *Offer) (*View, []Key, []Finding) {
+	b := newBuilder(r, proxy.Mesh, 2)
+	view := b.view(proxy, profile, offer)
+	return view, b.keys(), SortFindings(b.findings)
+}
+
+// builder makes one View or Offer.
 type builder struct {
 	lookup
 	mesh string
@@ -30,14 +34,15 @@ type builder struct {
 	requestTimeout *Duration
 }
 
-func newBuilder(r Reader, mesh string) *builder {
+// newBuilder returns a builder with room for as many keys.
+func newBuilder(r Reader, mesh string, keys int) *builder {
 	return &builder{
-		lookup: newLookup(r, 128), mesh: mesh, nodes: make(map[string]*VirtualNode, 32),
+		lookup: newLookup(r, keys), mesh: mesh, nodes: map[string]*VirtualNode{},
 		requestTimeout: &Duration{Value: int64(DefaultRequestTimeout.Seconds()), Unit: Seconds},
 	}
 }
 
-func (b *builder) view(proxy Key, profile Profile) *View {
+func (b *builder) view(proxy Key, profile Profile, offer func(service string) *Offer) *View {
 	if proxy.Kind == KindVirtualGateway {
 		b.gateway(proxy)
 		return nil
@@ -63,15 +68,31 @@ func (b *builder) view(proxy Key, profile Profile) *View {
 	}
 	backends := b.backends(node)
 	v.Services = make([]ServiceView, 0, len(backends))
-	for _, be := range backends {
-		if service, ok := b.backendView(node, be); ok {
+	offers := make([]*Offer, 0, len(backends))
+	for i := range backends {
+		be := &backends[i]
+		o := offer(be.service)
+		if service, ok := b.backendView(node, be, o); ok {
 			v.Services = append(v.Services, service)
+			offers = append(offers, o)
 		}
 	}
-	slices.SortFunc(v.Services, func(x, y ServiceView) int { return cmp.Compare(x.Name, y.Name) })
 	b.portConflicts(node, backends, v)
-	v.Nodes = b.nodeViews(v.Services, mesh.preference())
+	v.Nodes = viewNodes(v.Services, offers)
 	return v
+}
+
+// viewNodes are the nodes that the services' routes lead to, each with the listeners that are used. offers are those of the services and perhaps of more, in the same order.
+func viewNodes(services []ServiceView, offers []*Offer) []NodeView {
+	all := make([]NodeView, 0, 2*len(services))
+	next := 0
+	for i := range services {
+		for offers[next].service.Name != services[i].Name {
+			next++
+		}
+		all = append(all, offers[next].nodesFor(services[i].Ports)...)
+	}
+	return mergeNodes(all)
 }
 
 // gateway says of a gateway that exists, and of its routes, that they get no configuration yet.
@@ -108,28 +129,4 @@ func (b *builder) virtualNode(name string) (*VirtualNode, bool) {
 	n, ok := find[*VirtualNode](&b.lookup, NodeKey(b.mesh, name))
 	b.nodes[name] = n
 	return n, ok
-}
-
-// nodeViews are the nodes that the services' routes lead to, each with the listeners that are used.
-func (b *builder) nodeViews(services []ServiceView, fallback IPPreference) []NodeView {
-	used := make([]TargetView, 0, 2*len(services))
-	for i := range services {
-		for j := range services[i].Ports {
-			for k := range services[i].Ports[j].Routes {
-				used = append(used, services[i].Ports[j].Routes[k].Targets...)
-			}
-		}
-	}
-	slices.SortFunc(used, func(x, y TargetView) int { return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.Port, y.Port)) })
-	used = slices.CompactFunc(used, func(x, y TargetView) bool { return x.Node == y.Node && x.Port == y.Port })
-	views := make([]NodeView, 0, len(used))
-	for _, t := range used {
-		n := b.nodes[t.Node]
-		if len(views) == 0 || views[len(views)-1].Name != t.Node {
-			views = append(views, NodeView{Name: t.Node, Discovery: b.discover(n, fallback).DiscoveryView})
-		}
-		view := &views[len(views)-1]
-		view.Listeners = append(view.Listeners, n.Spec.Listeners[n.listenerIndex(t.Port)].callerView())
-	}
-	return views
 }

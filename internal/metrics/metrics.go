@@ -70,6 +70,12 @@ func New(r prometheus.Registerer) *Metrics {
 		Name: "tulle_build_info", Help: "Always 1; says which version runs.", ConstLabels: prometheus.Labels{"version": version.String()},
 	})
 	info.Set(1)
+	// A counter that is missing until it first counts cannot be told from a wrong name, and rate() misses its first step.
+	for _, kind := range []string{"Cluster", "ClusterLoadAssignment", "Listener", "RouteConfiguration"} {
+		for _, c := range []*prometheus.CounterVec{m.responses, m.resources, m.bytes, m.acks, m.nacks} {
+			c.WithLabelValues(kind)
+		}
+	}
 	r.MustRegister(m.connected, m.connections, m.cuts, m.responses, m.resources, m.bytes, m.acks, m.nacks, m.holds, m.latency, m.builds, m.views, m.sets, info)
 	return m
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,9 +24,15 @@ type nowhere struct{}
 
 func (nowhere) Apply(xds.Update) {}
 
-// town is a mesh in which every node calls service 0 and a few others.
+// town is a mesh in which every node calls service 0 and a few others, with a proxy of each node.
 func town(b *testing.B, groups, services, backends int) (*store.Memory, *Plane) {
 	b.Helper()
+	s := country(groups, services, backends)
+	return s, join(b, s, groups)
+}
+
+// country is town's mesh, without proxies.
+func country(groups, services, backends int) *store.Memory {
 	s := store.New(mesh.Options{})
 	c := mesh.Changes{Set: []mesh.Object{&mesh.Mesh{Meta: mesh.Meta{MeshName: "m", Name: "m"}}}}
 	for i := range services {
@@ -56,6 +64,12 @@ func town(b *testing.B, groups, services, backends int) (*store.Memory, *Plane) 
 		c.Set = append(c.Set, n)
 	}
 	s.Apply(c)
+	return s
+}
+
+// join connects a proxy of each node to a new plane.
+func join(b *testing.B, s *store.Memory, groups int) *Plane {
+	b.Helper()
 	p := New(Options{Store: s, Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Time{} }, Recorder: quiet{}})
 	p.Deliver(nowhere{})
 	metadata, err := structpb.NewStruct(map[string]any{"tulle": map[string]any{}})
@@ -67,7 +81,7 @@ func town(b *testing.B, groups, services, backends int) (*store.Memory, *Plane) 
 			b.Fatal(err)
 		}
 	}
-	return s, p
+	return p
 }
 
 func weight(service int, w int32) *mesh.Route {
@@ -88,28 +102,75 @@ func slice(service, endpoints int) *mesh.EndpointSlice {
 	return s
 }
 
-// BenchmarkChange is what one change costs from the store to delivery's door, for every proxy that it concerns.
+// BenchmarkChange is what one change costs from the store to delivery's door, for every proxy that it concerns. On a machine that does other work too, read CPU time.
 func BenchmarkChange(b *testing.B) {
 	for _, size := range []struct{ groups, services, backends int }{{100, 100, 5}, {200, 300, 5}, {200, 3000, 5}, {1000, 1000, 10}} {
 		name := fmt.Sprintf("proxies=%d/services=%d", size.groups, size.services)
 		s, p := town(b, size.groups, size.services, size.backends)
 		watch := s.Watch()
+		step := func(o mesh.Object) {
+			s.Apply(mesh.Changes{Set: []mesh.Object{o}})
+			keys, since := watch.Take()
+			p.step(keys, since)
+		}
 		b.Run(name+"/weight", func(b *testing.B) {
 			b.ReportAllocs()
+			before := cpu(b)
 			for i := 0; b.Loop(); i++ {
-				s.Apply(mesh.Changes{Set: []mesh.Object{weight(0, int32(1+i%40))}})
-				keys, since := watch.Take()
-				p.step(keys, since)
+				step(weight(0, int32(1+i%40)))
 			}
+			b.ReportMetric(float64((cpu(b)-before).Microseconds())/float64(b.N*size.groups), "cpu-µs/proxy")
 		})
 		b.Run(name+"/endpoint", func(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				s.Apply(mesh.Changes{Set: []mesh.Object{slice(0, 10+i%2)}})
-				keys, since := watch.Take()
-				p.step(keys, since)
+				step(slice(0, 10+i%2))
 			}
 		})
 		watch.Close()
 	}
+}
+
+// cpu is the CPU time that the process has taken.
+func cpu(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkConnect is what it takes to have all proxies connect, one after another, and what is held for each of them then.
+func BenchmarkConnect(b *testing.B) {
+	for _, size := range []struct{ groups, services, backends int }{{200, 300, 5}, {1000, 1000, 10}} {
+		b.Run(fmt.Sprintf("proxies=%d/services=%d", size.groups, size.services), func(b *testing.B) {
+			var held, spent float64
+			for b.Loop() {
+				b.StopTimer()
+				s := country(size.groups, size.services, size.backends)
+				before := heap()
+				b.StartTimer()
+				began := cpu(b)
+				p := join(b, s, size.groups)
+				spent += float64((cpu(b) - began).Microseconds())
+				b.StopTimer()
+				held += float64(heap() - before)
+				runtime.KeepAlive(s)
+				runtime.KeepAlive(p)
+				b.StartTimer()
+			}
+			b.ReportMetric(held/float64(b.N*size.groups), "held-B/proxy")
+			b.ReportMetric(spent/float64(b.N*size.groups), "cpu-µs/proxy")
+		})
+	}
+}
+
+// heap is the memory that is in use, in bytes.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/tulle-mesh/tulle/internal/envoy"
 	"github.com/tulle-mesh/tulle/internal/mesh"
 	"github.com/tulle-mesh/tulle/internal/xds"
@@ -28,8 +26,14 @@ func (b *build) end() xds.Update { return b.update }
 
 // group computes a group's View again, and its configuration where the View differs.
 func (b *build) group(g *group) {
-	view, reads, findings := mesh.ViewOf(b.p.now, g.proxy, g.profile)
-	b.p.readBy.replace(reader{group: g.name}, g.reads, reads)
+	used := make([]*offer, 0, len(g.offers))
+	view, reads, findings := mesh.ViewWith(b.p.now, g.proxy, g.profile, func(service string) *mesh.Offer {
+		o := b.offerOf(mesh.VirtualServiceKey(g.proxy.Mesh, service))
+		used = append(used, o)
+		return o.made
+	})
+	b.p.readBy.replace(reader{group: g}, g.reads, reads)
+	b.p.useOffers(g, used)
 	g.reads = reads
 	g.findings = findings
 	if view == nil {
@@ -39,15 +43,14 @@ func (b *build) group(g *group) {
 		}
 		return
 	}
-	hash := view.Hash()
-	if g.view != nil && hash == g.hash {
+	if view.Equal(g.view) {
 		g.findings = slices.Concat(findings, g.translation)
 		return
 	}
 	resources, found := g.translator.Build(view)
 	g.translation = attribute(b.p.now, g.proxy.Mesh, found)
 	g.config = b.config(g, resources)
-	g.view, g.hash, g.built = view, hash, resources
+	g.view, g.built = view, resources
 	g.findings = slices.Concat(findings, g.translation)
 	b.update.Groups[g.name] = g.config
 	b.use(g, view.EndpointSets())
@@ -58,20 +61,24 @@ func (b *build) drop(g *group) {
 	if g.config != nil {
 		b.update.Groups[g.name] = nil
 	}
-	g.view, g.config, g.built, g.translator = nil, nil, envoy.Resources{}, envoy.Incremental{}
+	g.view, g.config, g.built, g.translator = nil, nil, envoy.Resources{}, envoy.Incremental{Parts: b.p.parts}
 	b.use(g, nil)
 }
 
 // forget removes a group that nobody is in.
 func (p *Plane) forget(g *group) {
-	p.readBy.replace(reader{group: g.name}, g.reads, nil)
+	p.readBy.replace(reader{group: g}, g.reads, nil)
+	p.useOffers(g, nil)
 	delete(p.groups, g.name)
 }
 
 // use makes g a user of exactly the sets of next, which are sorted.
 func (b *build) use(g *group, next []mesh.EndpointSetKey) {
+	if slices.Equal(g.sets, next) {
+		return
+	}
 	for _, key := range next {
-		if _, had := slices.BinarySearchFunc(g.sets, key, compareSets); had {
+		if _, had := slices.BinarySearchFunc(g.sets, key, mesh.EndpointSetKey.Compare); had {
 			continue
 		}
 		s := b.p.sets[key]
@@ -83,13 +90,13 @@ func (b *build) use(g *group, next []mesh.EndpointSetKey) {
 		s.users++
 	}
 	for _, key := range g.sets {
-		if _, has := slices.BinarySearchFunc(next, key, compareSets); has {
+		if _, has := slices.BinarySearchFunc(next, key, mesh.EndpointSetKey.Compare); has {
 			continue
 		}
 		s := b.p.sets[key]
 		s.users--
 		if s.users == 0 {
-			b.p.readBy.replace(reader{set: key}, s.reads, nil)
+			b.p.readBy.replace(reader{set: s}, s.reads, nil)
 			delete(b.p.sets, key)
 			b.update.Endpoints[envoy.EndpointsName(key)] = nil
 		}
@@ -100,10 +107,10 @@ func (b *build) use(g *group, next []mesh.EndpointSetKey) {
 // set computes an endpoint set again.
 func (b *build) set(s *set) {
 	endpoints, reads, findings := mesh.EndpointSetOf(b.p.now, s.key)
-	b.p.readBy.replace(reader{set: s.key}, s.reads, reads)
+	b.p.readBy.replace(reader{set: s}, s.reads, reads)
 	s.reads, s.findings = reads, findings
 	made := envoy.Endpoints(endpoints)
-	resource, err := encode(made)
+	resource, err := encode(xds.EndpointType, made)
 	if err != nil {
 		s.findings = append(s.findings, refused(mesh.NodeKey(s.key.Mesh, s.key.Node), err))
 		return
@@ -115,45 +122,45 @@ func (b *build) set(s *set) {
 	b.update.Endpoints[made.Name] = resource
 }
 
-// config marshals what translation made. What translation took over from the group's last configuration is not marshalled again.
+// config marshals what translation made. What translation took over is not marshalled again.
 func (b *build) config(g *group, made envoy.Resources) *xds.Config {
 	var last xds.Config
 	if g.config != nil {
 		last = *g.config
 	}
 	return &xds.Config{
-		Clusters:  b.resources(g, made.Clusters, g.built.Clusters, last.Clusters),
-		Listeners: b.resources(g, made.Listeners, g.built.Listeners, last.Listeners),
-		Routes:    b.resources(g, made.Routes, g.built.Routes, last.Routes),
+		Clusters:  b.resources(g, xds.ClusterType, made.Clusters, g.built.Clusters, last.Clusters),
+		Listeners: b.resources(g, xds.ListenerType, made.Listeners, g.built.Listeners, last.Listeners),
+		Routes:    b.resources(g, xds.RouteType, made.Routes, g.built.Routes, last.Routes),
 	}
 }
 
-func (b *build) resources(g *group, made, last []envoy.Resource, encoded []*xds.Resource) []*xds.Resource {
-	kept := map[proto.Message]*xds.Resource{}
-	byName := map[string]*xds.Resource{}
-	for _, r := range encoded {
-		byName[r.Name()] = r
+// resources marshals one list; encoded is what came of last. All lists are sorted by name.
+func (b *build) resources(g *group, typeURL string, made, last []*envoy.Resource, encoded []*xds.Resource) []*xds.Resource {
+	if len(encoded) != len(last) {
+		last = nil // something could not be marshalled, which is said again
 	}
-	for _, r := range last {
-		kept[r.Message] = byName[r.Name]
+	if slices.Equal(made, last) {
+		return encoded
 	}
 	list := make([]*xds.Resource, 0, len(made))
+	next := 0
 	for _, r := range made {
-		resource := kept[r.Message]
-		if resource == nil {
-			var err error
-			if resource, err = encode(r); err != nil {
-				g.translation = append(g.translation, refused(g.proxy, err))
-				continue
-			}
+		for next < len(last) && last[next].Name < r.Name {
+			next++
+		}
+		if next < len(last) && last[next] == r {
+			list = append(list, encoded[next])
+			continue
+		}
+		resource, err := b.p.encoded.get(typeURL, r)
+		if err != nil {
+			g.translation = append(g.translation, refused(g.proxy, err))
+			continue
 		}
 		list = append(list, resource)
 	}
 	return list
-}
-
-func encode(r envoy.Resource) (*xds.Resource, error) {
-	return xds.NewResource(r.Name, r.Message, xds.Traits{Endpoints: r.Endpoints, Warms: r.Warms, Needs: r.Needs, Origin: Origin(r.Origins)})
 }
 
 // Origin is what a resource was built from, as it travels through delivery: keys of the model, sorted.

@@ -22,7 +22,6 @@ type group struct {
 
 	// view is nil while the node does not exist.
 	view     *mesh.View
-	hash     [32]byte
 	reads    []mesh.Key
 	findings []mesh.Finding
 	// translation is the part of findings that comes from translating view.
@@ -31,6 +30,8 @@ type group struct {
 	built       envoy.Resources
 	config      *xds.Config
 	sets        []mesh.EndpointSetKey
+	// offers are those of the node's backends, sorted.
+	offers []*offer
 }
 
 // set is the endpoints of one listener of a node, kept while a group names it.
@@ -58,6 +59,6 @@ func groupName(proxy mesh.Key, p mesh.Profile) string {
 	return b.String()
 }
 
-func compareSets(a, b mesh.EndpointSetKey) int {
-	return cmp.Or(cmp.Compare(a.Mesh, b.Mesh), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Protocol, b.Protocol))
-}
+func compareGroups(x, y *group) int { return cmp.Compare(x.name, y.name) }
+
+func compareSets(x, y *set) int { return x.key.Compare(y.key) }

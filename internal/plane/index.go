@@ -5,10 +5,11 @@ package plane
 
 import "github.com/tulle-mesh/tulle/internal/mesh"
 
-// reader is what is computed from the model: a group's View or an endpoint set. Exactly one field is set.
+// reader is what is computed from the model: a group's View, an Offer that Views share, or an endpoint set. Exactly one field is set.
 type reader struct {
-	group string
-	set   mesh.EndpointSetKey
+	group *group
+	offer *offer
+	set   *set
 }
 
 // index is the reverse index: for each key of the model those who read it, found or not. It is complete because the reads themselves are recorded.
@@ -46,15 +47,16 @@ func (x index) drop(k mesh.Key, r reader) {
 	}
 }
 
-// touched are the groups and sets that a change concerns.
+// touched is what a change concerns.
 type touched struct {
-	groups map[string]struct{}
-	sets   map[mesh.EndpointSetKey]struct{}
+	groups map[*group]struct{}
+	offers map[*offer]struct{}
+	sets   map[*set]struct{}
 }
 
 // readers returns everything that read one of keys or a list that one of them is in.
 func (x index) readers(keys []mesh.Key) touched {
-	t := touched{groups: map[string]struct{}{}, sets: map[mesh.EndpointSetKey]struct{}{}}
+	t := touched{groups: map[*group]struct{}{}, offers: map[*offer]struct{}{}, sets: map[*set]struct{}{}}
 	for _, k := range keys {
 		t.add(x[k])
 		t.add(x[k.List()])
@@ -64,9 +66,12 @@ func (x index) readers(keys []mesh.Key) touched {
 
 func (t touched) add(readers map[reader]struct{}) {
 	for r := range readers {
-		if r.group != "" {
+		switch {
+		case r.group != nil:
 			t.groups[r.group] = struct{}{}
-		} else {
+		case r.offer != nil:
+			t.offers[r.offer] = struct{}{}
+		default:
 			t.sets[r.set] = struct{}{}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/tulle-mesh/tulle/internal/envoy"
 	"github.com/tulle-mesh/tulle/internal/mesh"
 	"github.com/tulle-mesh/tulle/internal/xds"
 )
@@ -31,7 +32,7 @@ func (p *Plane) Join(_ context.Context, proxy xds.Proxy) (string, error) {
 	name := groupName(key, profile)
 	g := p.groups[name]
 	if g == nil {
-		g = &group{name: name, proxy: key, profile: profile}
+		g = &group{name: name, proxy: key, profile: profile, translator: envoy.Incremental{Parts: p.parts}}
 		p.groups[name] = g
 	}
 	if g.view == nil {

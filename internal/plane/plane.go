@@ -12,7 +12,9 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"weak"
 
+	"github.com/tulle-mesh/tulle/internal/envoy"
 	"github.com/tulle-mesh/tulle/internal/mesh"
 	"github.com/tulle-mesh/tulle/internal/store"
 	"github.com/tulle-mesh/tulle/internal/xds"
@@ -48,8 +50,12 @@ type Plane struct {
 	mu     sync.Mutex
 	now    *store.Snapshot
 	groups map[string]*group
+	offers map[mesh.Key]*offer
 	sets   map[mesh.EndpointSetKey]*set
 	readBy index
+	// parts and encoded are what the configurations of groups share.
+	parts   *envoy.Parts
+	encoded encodings
 }
 
 // New returns a plane that has not started. Deliver must be called before proxies may join.
@@ -58,8 +64,10 @@ func New(opts Options) *Plane {
 		opts:   opts,
 		now:    opts.Store.Snapshot(),
 		groups: map[string]*group{},
+		offers: map[mesh.Key]*offer{},
 		sets:   map[mesh.EndpointSetKey]*set{},
 		readBy: index{},
+		parts:  &envoy.Parts{}, encoded: encodings{of: map[*envoy.Resource]weak.Pointer[xds.Resource]{}},
 	}
 }
 
@@ -89,12 +97,17 @@ func (p *Plane) step(keys []mesh.Key, since time.Time) {
 	p.now = p.opts.Store.Snapshot()
 	dirty := p.readBy.readers(keys)
 	b := p.begin()
-	for _, name := range slices.Sorted(maps.Keys(dirty.groups)) {
-		b.group(p.groups[name])
+	for _, o := range slices.SortedFunc(maps.Keys(dirty.offers), compareOffers) {
+		if b.offer(o) {
+			maps.Copy(dirty.groups, o.users)
+		}
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(dirty.sets), compareSets) {
+	for _, g := range slices.SortedFunc(maps.Keys(dirty.groups), compareGroups) {
+		b.group(g)
+	}
+	for _, s := range slices.SortedFunc(maps.Keys(dirty.sets), compareSets) {
 		// A group that no longer names the set may just have taken it away.
-		if s := p.sets[key]; s != nil {
+		if p.sets[s.key] == s {
 			b.set(s)
 		}
 	}
@@ -113,6 +126,9 @@ func (p *Plane) Findings() []mesh.Finding {
 	var all []mesh.Finding
 	for _, g := range p.groups {
 		all = append(all, g.findings...)
+	}
+	for _, o := range p.offers {
+		all = append(all, o.findings...)
 	}
 	for _, s := range p.sets {
 		all = append(all, s.findings...)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/tulle-mesh/tulle/internal/mesh"
@@ -111,6 +112,9 @@ func TestAfterEveryStepTheIncrementalStateEqualsABuildFromScratch(t *testing.T) 
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Fatalf("step %d: the incremental state differs (-scratch +incremental):\n%s", step, diff)
 				}
+				if diff := cmp.Diff(fresh.Findings(), p.Findings(), cmpopts.EquateEmpty()); diff != "" {
+					t.Fatalf("step %d: what is found differs (-scratch +incremental):\n%s", step, diff)
+				}
 			}
 			for id, name := range joined {
 				p.Leave(name)
@@ -119,8 +123,8 @@ func TestAfterEveryStepTheIncrementalStateEqualsABuildFromScratch(t *testing.T) 
 			if diff := cmp.Diff(newHeld(), got); diff != "" {
 				t.Errorf("something is left after the last proxy (-want +got):\n%s", diff)
 			}
-			if len(p.readBy) != 0 || len(p.groups) != 0 || len(p.sets) != 0 {
-				t.Errorf("%d index entries, %d groups, %d sets are left", len(p.readBy), len(p.groups), len(p.sets))
+			if len(p.readBy) != 0 || len(p.groups) != 0 || len(p.offers) != 0 || len(p.sets) != 0 {
+				t.Errorf("%d index entries, %d groups, %d offers, %d sets are left", len(p.readBy), len(p.groups), len(p.offers), len(p.sets))
 			}
 		})
 	}

@@ -13,17 +13,17 @@ import (
 // Proxy is one connected client, as its first request described it. Nothing in it is proved.
 type Proxy struct {
 	// ID is unique for each stream of this server.
-	ID uint64
+	ID uint64 `json:"id"`
 	// NodeID, Cluster and Metadata are the node's own words; Metadata may be nil and must not be changed.
-	NodeID   string
-	Cluster  string
-	Metadata *structpb.Struct
+	NodeID   string           `json:"nodeId,omitempty"`
+	Cluster  string           `json:"cluster,omitempty"`
+	Metadata *structpb.Struct `json:"metadata,omitempty"`
 	// UserAgent is the program's name and version, such as "envoy 1.40.0"; "" if it did not say.
-	UserAgent string
+	UserAgent string `json:"userAgent,omitempty"`
 	// Address is the other end of the connection, as the transport tells it.
-	Address string
+	Address string `json:"address,omitempty"`
 	// Delta says that the stream is incremental rather than state-of-the-world.
-	Delta bool
+	Delta bool `json:"delta,omitempty"`
 }
 
 // Director decides what a proxy gets. Its methods are called at any time from many goroutines.

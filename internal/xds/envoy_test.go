@@ -243,8 +243,10 @@ func realAssignment(t *testing.T, name, path string) *xds.Resource {
 	}}}, xds.Traits{})
 }
 
-func realRoute(t *testing.T, name, target string, domains ...string) *xds.Resource {
+// realRoute is the route configuration "r", which realListener refers to.
+func realRoute(t *testing.T, target string, domains ...string) *xds.Resource {
 	t.Helper()
+	const name = "r"
 	return resource(t, name, &routev3.RouteConfiguration{Name: name, VirtualHosts: []*routev3.VirtualHost{{
 		Name: "app", Domains: domains, Routes: []*routev3.Route{{
 			Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
@@ -292,7 +294,7 @@ func envoyLive(t *testing.T, apiType string) {
 	in := filepath.Join(l.dir, "in")
 	lis := realListener(t, "in", in, "r")
 	c1, c2 := realCluster(t, "c1", time.Second, false), realCluster(t, "c2", time.Second, false)
-	l.give(c1, realAssignment(t, "c1", v1), lis, realRoute(t, "r", "c1", "*"))
+	l.give(c1, realAssignment(t, "c1", v1), lis, realRoute(t, "c1", "*"))
 	l.answers("v1")
 	stop := l.load()
 
@@ -300,21 +302,21 @@ func envoyLive(t *testing.T, apiType string) {
 	for i := range 10 {
 		timeout := time.Duration(2+i) * time.Second
 		c1 = realCluster(t, "c1", timeout, false)
-		l.give(c1, realAssignment(t, "c1", v1), lis, realRoute(t, "r", "c1", "*"))
+		l.give(c1, realAssignment(t, "c1", v1), lis, realRoute(t, "c1", "*"))
 		eventually(t, "the changed cluster", func() bool { return strings.Contains(l.dump(), fmt.Sprintf(`"connect_timeout": "%ds"`, 2+i)) })
 	}
 	// The route moves to a new cluster and the old one goes, back and forth.
 	for range 10 {
-		l.give(c2, realAssignment(t, "c2", v2), lis, realRoute(t, "r", "c2", "*"))
+		l.give(c2, realAssignment(t, "c2", v2), lis, realRoute(t, "c2", "*"))
 		l.answers("v2")
-		l.give(c1, realAssignment(t, "c1", v1), lis, realRoute(t, "r", "c1", "*"))
+		l.give(c1, realAssignment(t, "c1", v1), lis, realRoute(t, "c1", "*"))
 		l.answers("v1")
 	}
 	// A new cluster with health checks: the route waits for it.
 	for range 3 {
-		l.give(realCluster(t, "c3", time.Second, true), realAssignment(t, "c3", v3), lis, realRoute(t, "r", "c3", "*"))
+		l.give(realCluster(t, "c3", time.Second, true), realAssignment(t, "c3", v3), lis, realRoute(t, "c3", "*"))
 		l.answers("v3")
-		l.give(c1, realAssignment(t, "c1", v1), lis, realRoute(t, "r", "c1", "*"))
+		l.give(c1, realAssignment(t, "c1", v1), lis, realRoute(t, "c1", "*"))
 		l.answers("v1")
 	}
 	if n := see(l.rec, func(r *record) int { return len(r.expired) + len(r.nacks) }); n != 0 {
@@ -325,9 +327,9 @@ func envoyLive(t *testing.T, apiType string) {
 	l.answers("v2")
 
 	// A route that Envoy refuses: the one before stays.
-	l.give(c1, lis, realRoute(t, "r", "c1", "*", "same", "same"))
+	l.give(c1, lis, realRoute(t, "c1", "*", "same", "same"))
 	eventually(t, "the nack", func() bool { return see(l.rec, func(r *record) bool { return len(r.nacks) == 1 }) })
-	good := []*xds.Resource{c1, realAssignment(t, "c1", v1), lis, realRoute(t, "r", "c1", "*")}
+	good := []*xds.Resource{c1, realAssignment(t, "c1", v1), lis, realRoute(t, "c1", "*")}
 	l.give(good...)
 	l.answers("v1")
 
@@ -352,7 +354,7 @@ func envoyLive(t *testing.T, apiType string) {
 	l.srv.Close()
 	l.grpc.GracefulStop()
 	l.serve()
-	l.give(c2, realAssignment(t, "c2", v2), lis, realRoute(t, "r", "c2", "*"))
+	l.give(c2, realAssignment(t, "c2", v2), lis, realRoute(t, "c2", "*"))
 	l.answers("v2")
 	eventually(t, "the end of the old cluster", func() bool { return !strings.Contains(l.dump(), `"name": "c1"`) })
 	stop()

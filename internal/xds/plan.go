@@ -6,6 +6,7 @@ package xds
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -213,13 +214,28 @@ func (p *plan) endpoints() bool {
 		case p.full(sub):
 			return false
 		}
-		p.emit(sub, &response{kind: endpoints, resources: []*Resource{want}, version: want.version})
+		p.emit(sub, &response{kind: endpoints, resources: []*Resource{want}, version: p.state(sub, want)})
 		delete(sub.dirty, name)
 		if sub.wants(name) {
 			sub.note(want)
 		}
 	}
 	return p.noEndpoints(sub, none)
+}
+
+// state is the version of all that a state-of-the-world client has of a type once it has taken next, so that it need be sent nothing when it comes back with it.
+func (p *plan) state(sub *subscription, next *Resource) string {
+	if p.st.proxy.Delta {
+		return ""
+	}
+	versions := make(map[string]string, len(sub.sent)+1)
+	for name, h := range sub.sent {
+		if sub.wants(name) {
+			versions[name] = h.version
+		}
+	}
+	versions[next.name] = next.version
+	return stateVersion(versions)
 }
 
 // noEndpoints answers for assignments that do not exist. Those that the client has and that its group no longer sees wait for the end of their
@@ -260,7 +276,7 @@ func (p *plan) routes() bool {
 			return false
 		case p.held(sub, want):
 		default:
-			p.emit(sub, &response{kind: routes, resources: []*Resource{want}, version: want.version})
+			p.emit(sub, &response{kind: routes, resources: []*Resource{want}, version: p.state(sub, want)})
 			p.sent(routes, sub, want)
 		}
 	}
@@ -377,7 +393,7 @@ func (p *plan) whole(k kind, sub *subscription, keep bool) {
 			sub.drop(name)
 		}
 	}
-	slices.SortFunc(set, byName)
+	slices.SortFunc(set, func(a, b *Resource) int { return strings.Compare(a.name, b.name) })
 	p.emit(sub, &response{kind: k, resources: set, version: setVersion(set)})
 	for _, r := range fresh {
 		p.sent(k, sub, r)

@@ -64,9 +64,25 @@ func NewResource(name string, m proto.Message, t Traits) (*Resource, error) {
 	if err != nil {
 		return nil, fmt.Errorf("resource %q: marshal %s: %w", name, full, err)
 	}
-	r := &Resource{Traits: t, name: name, kind: k, version: hash(value)}
-	r.content.Store(encode(name, r.version, k.typeURL(), value))
-	return r, nil
+	return newResource(k, name, t, value), nil
+}
+
+// NewEncoded is NewResource for a caller that has marshalled the message: pieces that follow each other are its deterministic encoding, which is not looked into. They are copied.
+func NewEncoded(typeURL, name string, t Traits, pieces ...[]byte) (*Resource, error) {
+	if name == "" {
+		return nil, errors.New("resource without a name")
+	}
+	k, ok := kindOf(typeURL)
+	if !ok {
+		return nil, fmt.Errorf("resource %q: type %s is not delivered", name, typeURL)
+	}
+	return newResource(k, name, t, pieces...), nil
+}
+
+func newResource(k kind, name string, t Traits, pieces ...[]byte) *Resource {
+	r := &Resource{Traits: t, name: name, kind: k, version: hash(pieces)}
+	r.content.Store(encode(name, r.version, k.typeURL(), pieces))
+	return r
 }
 
 // Name returns the resource's name, which is unique within its type.
@@ -100,14 +116,22 @@ func ownName(m proto.Message) string {
 	return ""
 }
 
-func hash(b []byte) string {
-	sum := sha256.Sum256(b)
-	return base64.RawURLEncoding.EncodeToString(sum[:versionBytes])
+func hash(pieces [][]byte) string {
+	h := sha256.New()
+	for _, b := range pieces {
+		h.Write(b)
+	}
+	var sum [sha256.Size]byte
+	return base64.RawURLEncoding.EncodeToString(h.Sum(sum[:0])[:versionBytes])
 }
 
 // encode writes the resource as a field of a DeltaDiscoveryResponse, with the Any last so that it is also a field of a DiscoveryResponse.
-func encode(name, version, typeURL string, value []byte) *content {
-	anySize := fieldSize(len(typeURL)) + fieldSize(len(value))
+func encode(name, version, typeURL string, value [][]byte) *content {
+	length := 0
+	for _, b := range value {
+		length += len(b)
+	}
+	anySize := fieldSize(len(typeURL)) + fieldSize(length)
 	size := fieldSize(len(version)) + fieldSize(len(name)) + fieldSize(anySize)
 	b := make([]byte, 0, fieldSize(size))
 	b = protowire.AppendTag(b, fieldResources, protowire.BytesType)
@@ -119,6 +143,9 @@ func encode(name, version, typeURL string, value []byte) *content {
 	b = protowire.AppendVarint(b, uint64(anySize)) //nolint:gosec // a length in memory is never negative
 	b = appendString(b, 1, typeURL)
 	b = protowire.AppendTag(b, 2, protowire.BytesType)
-	b = protowire.AppendBytes(b, value)
+	b = protowire.AppendVarint(b, uint64(length))
+	for _, piece := range value {
+		b = append(b, piece...)
+	}
 	return &content{bytes: b, sotw: sotw}
 }

@@ -6,8 +6,8 @@ package xds
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"maps"
 	"slices"
-	"strings"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 )
@@ -80,22 +80,18 @@ func (st *stream) rename(k kind, sub *subscription, names []string) {
 	}
 }
 
-// beginSotW is the rest of the first request of a type. A client that comes back with the whole set that it shall have gets nothing.
+// beginSotW is the rest of the first request of a type. A client that comes back with all that it shall have of it gets nothing.
 func (st *stream) beginSotW(k kind, sub *subscription, version string, news *tidings) {
 	st.returning = st.returning || version != ""
 	if k == endpoints {
 		st.settleDebts(sub, st.serving())
 	}
-	if !k.whole() {
-		return
-	}
-	sub.answer = true
-	p := plan{st: st}
-	set := p.set(k, sub)
-	slices.SortFunc(set, byName)
+	sub.answer = k.whole()
 	if version == "" {
 		return
 	}
+	p := plan{st: st}
+	set := p.set(k, sub)
 	if version != setVersion(set) {
 		if k == clusters {
 			st.removals = st.srv.clock.Now().Add(st.srv.limits.Removal)
@@ -103,23 +99,36 @@ func (st *stream) beginSotW(k kind, sub *subscription, version string, news *tid
 		return
 	}
 	sub.answer = false
-	clear(sub.dirty)
 	for _, r := range set {
+		if sub.dirty[r.name]&push != 0 {
+			continue // its cluster is sent again, and Envoy waits for it
+		}
+		delete(sub.dirty, r.name)
 		sub.sent[r.name] = held{version: r.version, res: r, acked: true}
 		current, verdict := st.snap.lookup(k, r.name)
 		st.approve(k, verdict, r, current, news)
 	}
+	if k.whole() {
+		clear(sub.dirty)
+	}
 }
 
-func byName(a, b *Resource) int { return strings.Compare(a.name, b.name) }
-
-// setVersion is the version of a sorted set of resources.
+// setVersion is the version of a set of resources.
 func setVersion(set []*Resource) string {
-	h := sha256.New()
+	versions := make(map[string]string, len(set))
 	for _, r := range set {
-		h.Write([]byte(r.name))
+		versions[r.name] = r.version
+	}
+	return stateVersion(versions)
+}
+
+// stateVersion is the version of resources whose versions are given by name: the same for the same set, in every process.
+func stateVersion(versions map[string]string) string {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(versions)) {
+		h.Write([]byte(name))
 		h.Write([]byte{0})
-		h.Write([]byte(r.version))
+		h.Write([]byte(versions[name]))
 	}
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:versionBytes])
 }

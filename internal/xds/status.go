@@ -11,36 +11,36 @@ import (
 
 // ProxyStatus is what one connected proxy has, for people and for the conditions of the objects that its resources were built from.
 type ProxyStatus struct {
-	Proxy Proxy
-	Group string
-	Since time.Time // when it connected
-	Types []TypeStatus
+	Proxy Proxy        `json:"proxy"`
+	Group string       `json:"group,omitempty"`
+	Since time.Time    `json:"since"` // when it connected
+	Types []TypeStatus `json:"types,omitempty"`
 }
 
 // TypeStatus is the state of one type on one stream. A type that the client never asked for is left out.
 type TypeStatus struct {
-	TypeURL string
+	TypeURL string `json:"typeUrl,omitempty"`
 	// Pending is how many names wait to be sent; Unacked is how many responses the client has not answered.
-	Pending int
-	Unacked int
+	Pending int `json:"pending"`
+	Unacked int `json:"unacked"`
 	// Resources are those that the client was sent or said it has, sorted by name.
-	Resources []ResourceStatus
+	Resources []ResourceStatus `json:"resources,omitempty"`
 	// LastNack is the text of the last refusal on this stream, and NackedAt its time; "" if there was none.
-	LastNack string
-	NackedAt time.Time
+	LastNack string    `json:"lastNack,omitempty"`
+	NackedAt time.Time `json:"nackedAt,omitzero"`
 }
 
 // ResourceStatus is one resource on one stream.
 type ResourceStatus struct {
-	Name string
+	Name string `json:"name,omitempty"`
 	// Version is the last that was sent, or that the client said it has.
-	Version string
+	Version string `json:"version,omitempty"`
 	// Acked says that the client took this version.
-	Acked bool
+	Acked bool `json:"acked"`
 	// Refused is the client's error text if it refused this version, else "".
-	Refused string
+	Refused string `json:"refused,omitempty"`
 	// Origin is the Traits.Origin of this version; nil if the client brought the version from an earlier stream.
-	Origin any
+	Origin any `json:"origin,omitempty"`
 }
 
 // status returns what the stream has; the server's lock is held.

@@ -22,19 +22,20 @@ func settled(t *testing.T, w *world, via wire) *proxy {
 }
 
 // each runs a test with both protocols, each against a control plane of its own.
-func each(t *testing.T, test func(t *testing.T, w *world, via wire)) {
+func each(t *testing.T, test func(w *world, via wire)) {
 	t.Helper()
 	for _, name := range wireNames() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, newWorld(t, base()), wires()[name]())
+			test(newWorld(t, base()), wires()[name]())
 		})
 	}
 }
 
 func TestAFirstConfigurationIsWhatTheBackendsReachAndNoMore(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, w *world, via wire) {
+	each(t, func(w *world, via wire) {
+		t := w.t
 		w.write("90-stranger.yaml", docs(node("stranger"), provided("stranger", "stranger")))
 		p := newProxy(w, web, via)
 		p.connect()
@@ -69,7 +70,7 @@ func TestAChangeSendsWhatItChangesAndNothingElse(t *testing.T) {
 		want   []string
 	}{
 		"a weight": {
-			change: func(w *world) { w.write("21-router.yaml", split("api", 50, 50)) },
+			change: func(w *world) { w.write("21-router.yaml", split(50, 50)) },
 			want:   []string{"RDS ~" + apiRoutes},
 		},
 		"an endpoint": {
@@ -82,10 +83,10 @@ func TestAChangeSendsWhatItChangesAndNothingElse(t *testing.T) {
 			change: func(w *world) { w.write("90-stranger.yaml", docs(node("stranger"), provided("stranger", "stranger"))) },
 		},
 		"a comment in a manifest": {
-			change: func(w *world) { w.write("21-router.yaml", "# weights of the canary\n"+split("api", 90, 10)) },
+			change: func(w *world) { w.write("21-router.yaml", "# weights of the canary\n"+split(90, 10)) },
 		},
 		"a route more": {
-			change: func(w *world) { w.write("21-router.yaml", router("api", to("one", "/one"), to("all", "/"))) },
+			change: func(w *world) { w.write("21-router.yaml", router(to("one", "/one"), to("all", "/"))) },
 			want:   []string{"RDS ~" + apiRoutes, "CDS -" + v2},
 		},
 		"a backend more": {
@@ -101,7 +102,7 @@ func TestAChangeSendsWhatItChangesAndNothingElse(t *testing.T) {
 		},
 		"a health check, which changes a cluster": {
 			change: func(w *world) {
-				w.write("20-api.yaml", docs(checkedNode("api-v1"), node("api-v2"), routed("api")))
+				w.write("20-api.yaml", docs(checkedNode("api-v1"), node("api-v2"), routedAPI()))
 			},
 			want: []string{"CDS ~" + v1, "EDS =" + v1},
 		},
@@ -116,7 +117,7 @@ func TestAChangeSendsWhatItChangesAndNothingElse(t *testing.T) {
 				if len(test.want) > 0 {
 					p.await("the change", func() bool { return len(p.log) >= len(test.want) })
 				}
-				if diff := cmp.Diff(test.want, beat(t, p, "10.1.3.2")); diff != "" {
+				if diff := cmp.Diff(test.want, beat(t, p)); diff != "" {
 					t.Errorf("the proxy got (-want +got):\n%s", diff)
 				}
 			})
@@ -140,7 +141,8 @@ spec:
 
 func TestARemovedNodeEndsItsProxysStreamAndANewOneServesAgain(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, w *world, via wire) {
+	each(t, func(w *world, via wire) {
+		t := w.t
 		p := settled(t, w, via)
 		w.remove("10-web.yaml")
 		wantInvalid(t, p.end(), "web_shop")

@@ -54,6 +54,8 @@ type proxy struct {
 	w    *world
 	node *corev3.Node
 	wire wire
+	// beats counts the changes of pulse.
+	beats int
 	// refuse names what is wrong with a resource, "" for nothing.
 	refuse func(kind, name string, body *anypb.Any) string
 
@@ -112,12 +114,11 @@ func (p *proxy) connect() {
 	p.cancel, p.live, p.ended = cancel, true, nil
 	clear(p.warming)
 	p.mu.Unlock()
-	if err := p.wire.open(ctx, p); err != nil {
-		cancel()
-		p.t.Fatal(err)
+	err := p.wire.open(ctx, p)
+	if errors.Is(err, io.EOF) {
+		err = nil // the stream has ended already, and says how when it is read
 	}
 	go func() {
-		var err error
 		for err == nil {
 			err = p.wire.receive(p)
 		}
@@ -173,7 +174,7 @@ func (p *proxy) settle() {
 	p.t.Helper()
 	p.await("a whole configuration", func() bool {
 		return len(p.held[cds]) > 0 && len(p.held[lds]) > 0 && len(p.warming) == 0 &&
-			holdsAll(p.held[eds], p.wants[eds]) && holdsAll(p.held[rds], p.wants[rds])
+			holdsAll(p.held[eds], p.leads(eds)) && holdsAll(p.held[rds], p.leads(rds))
 	})
 }
 
@@ -344,15 +345,15 @@ func nameOf(body *anypb.Any) (string, error) {
 	return "", fmt.Errorf("%T has no name", m)
 }
 
-// route returns a route configuration that the proxy holds.
-func (p *proxy) route(name string) *routev3.RouteConfiguration {
+// routes returns the route configuration of port 8080 that the proxy holds.
+func (p *proxy) routes() *routev3.RouteConfiguration {
 	p.t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	rc := new(routev3.RouteConfiguration)
-	r, ok := p.held[rds][name]
+	r, ok := p.held[rds][apiRoutes]
 	if !ok {
-		p.t.Fatalf("the proxy has no routes %s; it has %v", name, slices.Sorted(maps.Keys(p.held[rds])))
+		p.t.Fatalf("the proxy has no routes %s; it has %v", apiRoutes, slices.Sorted(maps.Keys(p.held[rds])))
 	}
 	if err := r.body.UnmarshalTo(rc); err != nil {
 		p.t.Fatal(err)

@@ -4,6 +4,7 @@
 package feature_test
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -28,7 +29,8 @@ func wantInvalid(t *testing.T, err error, mention string) {
 
 func TestANodeThatDoesNotExistIsRefusedWithItsName(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, w *world, via wire) {
+	each(t, func(w *world, via wire) {
+		t := w.t
 		p := newProxy(w, "mesh/m1/virtualNode/nobody_shop", via)
 		p.connect()
 		wantInvalid(t, p.end(), "nobody_shop")
@@ -45,6 +47,7 @@ func TestANodeIDThatSaysNothingIsRefused(t *testing.T) {
 		"odd characters":      "mesh/m1/virtualNode/we\u202eb\n_shop",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p := newProxy(w, id, new(delta))
 			p.connect()
 			if got := status.Code(p.end()); got != codes.InvalidArgument {
@@ -84,11 +87,13 @@ func TestShortAndFullARNsNameTheSameNode(t *testing.T) {
 
 func TestAProxyThatComesBackWithAllItHasIsSentNothingAgain(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, w *world, via wire) {
+	each(t, func(w *world, via wire) {
+		t := w.t
 		p := settled(t, w, via)
 		p.disconnect()
 		p.connect()
-		if diff := cmp.Diff(nothing, known(via, beat(t, p, "10.1.3.2")), cmpopts.EquateEmpty()); diff != "" {
+		recognised(w)
+		if diff := cmp.Diff(nothing, beat(t, p), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("sent again (-want +got):\n%s", diff)
 		}
 	})
@@ -96,7 +101,8 @@ func TestAProxyThatComesBackWithAllItHasIsSentNothingAgain(t *testing.T) {
 
 func TestARestartedControlPlaneSendsNothingToAProxyThatHasAll(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, w *world, via wire) {
+	each(t, func(w *world, via wire) {
+		t := w.t
 		p := settled(t, w, via)
 		w.end()
 		if err := p.end(); err != nil {
@@ -104,7 +110,8 @@ func TestARestartedControlPlaneSendsNothingToAProxyThatHasAll(t *testing.T) {
 		}
 		w.start()
 		p.connect()
-		if diff := cmp.Diff(nothing, known(via, beat(t, p, "10.1.3.2")), cmpopts.EquateEmpty()); diff != "" {
+		recognised(w)
+		if diff := cmp.Diff(nothing, beat(t, p), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("sent again (-want +got):\n%s", diff)
 		}
 	})
@@ -112,7 +119,8 @@ func TestARestartedControlPlaneSendsNothingToAProxyThatHasAll(t *testing.T) {
 
 func TestWhatChangedWhileAProxyWasAwayIsSentWhenItComesBack(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, w *world, via wire) {
+	each(t, func(w *world, via wire) {
+		t := w.t
 		p := settled(t, w, via)
 		witness := settled(t, w, new(delta))
 		p.disconnect()
@@ -120,14 +128,37 @@ func TestWhatChangedWhileAProxyWasAwayIsSentWhenItComesBack(t *testing.T) {
 		witness.await("the change", func() bool { return len(witness.log) == 2 })
 		p.connect()
 		p.await("routes and removals", func() bool { return len(p.log) >= 2 })
-		got := known(via, beat(t, p, "10.1.3.2"))
+		got := beat(t, p)
 		want := []string{"RDS ~" + apiRoutes, "CDS -" + v1 + " -" + v2}
 		if _, whole := via.(*sotw); whole {
 			// The first set of clusters is the new one: the server cannot name what it does not know.
 			slices.Reverse(want)
+			// Nor can it tell which resources of a type the client still has, once one of them is another.
+			got = slices.DeleteFunc(got, func(line string) bool { return strings.Contains(line, " =") })
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("the proxy got (-want +got):\n%s", diff)
 		}
+	})
+}
+
+// recognised waits until the control plane knows all that its one proxy has brought back, so that what changes from then on is new to it. The state of
+// the world has one version for all resources of a type: a change before that would have all of them sent again.
+func recognised(w *world) {
+	w.t.Helper()
+	w.eventually("the proxy to be recognised", func() bool {
+		var proxies []struct {
+			Types []struct{ Resources []struct{ Acked bool } }
+		}
+		body, err := w.get("/debug/proxies")
+		if err != nil || json.Unmarshal(body, &proxies) != nil || len(proxies) != 1 || len(proxies[0].Types) != len(urls) {
+			return false
+		}
+		for _, t := range proxies[0].Types {
+			if len(t.Resources) == 0 {
+				return false
+			}
+		}
+		return true
 	})
 }

@@ -40,12 +40,13 @@ func rejected(list []finding) []finding {
 
 func TestARefusalIsHeldAgainstItsObjectsUntilAGoodChangeHealsIt(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, w *world, via wire) {
+	each(t, func(w *world, via wire) {
+		t := w.t
 		p := settled(t, w, via)
 		p.refuse = poison
-		before := p.route(apiRoutes)
+		before := p.routes()
 
-		w.write("21-router.yaml", router("api", to("bad", "/poison"), to("all", "/")))
+		w.write("21-router.yaml", router(to("bad", "/poison"), to("all", "/")))
 		p.await("the refused routes", func() bool { return len(p.log) > 0 })
 		w.eventually("the refusal is a finding", func() bool { return len(rejected(w.findings())) > 0 })
 		blamed := map[string]bool{}
@@ -61,18 +62,18 @@ func TestARefusalIsHeldAgainstItsObjectsUntilAGoodChangeHealsIt(t *testing.T) {
 		if blamed["VirtualNode shop/api-v2"] {
 			t.Errorf("blamed: %v, but api-v2 is in no route", blamed)
 		}
-		if diff := cmp.Diff(before.String(), p.route(apiRoutes).String()); diff != "" {
+		if diff := cmp.Diff(before.String(), p.routes().String()); diff != "" {
 			t.Errorf("the proxy lost its routes: %s", diff)
 		}
-		got := beat(t, p, "10.1.3.2")
+		got := beat(t, p)
 		if n := strings.Count(strings.Join(got, ","), "!"+apiRoutes); n != 1 {
 			t.Errorf("the refused routes were sent %d times: %v", n, got)
 		}
 
-		w.write("21-router.yaml", router("api", to("good", "/good"), to("all", "/")))
+		w.write("21-router.yaml", router(to("good", "/good"), to("all", "/")))
 		p.await("the good routes", func() bool { return len(p.log) > 0 })
 		w.eventually("the finding has gone", func() bool { return len(rejected(w.findings())) == 0 })
-		if got := len(p.route(apiRoutes).GetVirtualHosts()); got == 0 {
+		if got := len(p.routes().GetVirtualHosts()); got == 0 {
 			t.Error("no routes after the good change")
 		}
 	})
@@ -83,9 +84,9 @@ func TestARefusalHarmsNoOtherResource(t *testing.T) {
 	w := newWorld(t, base())
 	p := settled(t, w, new(delta))
 	p.refuse = poison
-	w.write("21-router.yaml", router("api", to("bad", "/poison"), to("all", "/")))
+	w.write("21-router.yaml", router(to("bad", "/poison"), to("all", "/")))
 	p.await("the refused routes", func() bool { return len(p.log) > 0 })
-	beat(t, p, "10.1.3.2")
+	beat(t, p)
 	w.write("40-endpoints.yaml", docs(endpoints("web", "10.1.0.1"), endpoints("api-v1", "10.1.1.1", "10.1.1.9"), endpoints("api-v2", "10.1.2.1")))
 	p.await("endpoints after a refusal of routes", func() bool { return len(p.log) > 0 && p.log[0] == "EDS ~"+v1 })
 }
@@ -96,13 +97,13 @@ func TestANewProxyGetsTheLastRoutesThatAnyProxyTook(t *testing.T) {
 	w := newWorld(t, base())
 	p := settled(t, w, new(delta))
 	p.refuse = poison
-	w.write("21-router.yaml", router("api", to("bad", "/poison"), to("all", "/")))
+	w.write("21-router.yaml", router(to("bad", "/poison"), to("all", "/")))
 	w.eventually("the refusal is a finding", func() bool { return len(rejected(w.findings())) > 0 })
 	fresh := newProxy(w, web, new(delta))
 	fresh.refuse = poison
 	fresh.connect()
 	fresh.settle()
-	if diff := cmp.Diff(p.route(apiRoutes).String(), fresh.route(apiRoutes).String()); diff != "" {
+	if diff := cmp.Diff(p.routes().String(), fresh.routes().String()); diff != "" {
 		t.Errorf("the new proxy's routes differ from those that work:\n%s", diff)
 	}
 }

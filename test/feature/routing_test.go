@@ -5,6 +5,7 @@ package feature_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,15 +14,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// hostRoutes are the routes of the virtual host of a service.
-func hostRoutes(t *testing.T, p *proxy, service string) []*routev3.Route {
+// hostRoutes are the routes of the virtual host of api.
+func hostRoutes(t *testing.T, p *proxy) []*routev3.Route {
 	t.Helper()
-	name := service + ".shop.svc.cluster.local"
-	for _, host := range p.route(apiRoutes).GetVirtualHosts() {
-		for _, domain := range host.GetDomains() {
-			if domain == name {
-				return host.GetRoutes()
-			}
+	const name = "api.shop.svc.cluster.local"
+	for _, host := range p.routes().GetVirtualHosts() {
+		if slices.Contains(host.GetDomains(), name) {
+			return host.GetRoutes()
 		}
 	}
 	t.Fatalf("no virtual host for %s", name)
@@ -32,7 +31,7 @@ func TestMutualBackendsWorkAndGiveNoFinding(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, base())
 	w.write("10-web.yaml", docs(webNode("api", "pulse"), provided("web", "web")))
-	w.write("20-api.yaml", docs(node("api-v1")+"  backends: [{virtualService: {virtualServiceRef: {name: web}}}]\n", node("api-v2"), routed("api")))
+	w.write("20-api.yaml", docs(node("api-v1")+"  backends: [{virtualService: {virtualServiceRef: {name: web}}}]\n", node("api-v2"), routedAPI()))
 	one := newProxy(w, web, new(delta))
 	one.connect()
 	one.settle()
@@ -44,12 +43,7 @@ func TestMutualBackendsWorkAndGiveNoFinding(t *testing.T) {
 		other.disconnect()
 		other.connect()
 		other.settle()
-		for _, name := range other.names(cds) {
-			if name == "cds_egress_m1_web_shop_http_8080" {
-				return true
-			}
-		}
-		return false
+		return slices.Contains(other.names(cds), "cds_egress_m1_web_shop_http_8080")
 	})
 	if list := w.findings(); len(list) > 0 {
 		t.Errorf("findings: %v", list)
@@ -58,18 +52,19 @@ func TestMutualBackendsWorkAndGiveNoFinding(t *testing.T) {
 
 func TestTheEgressFilterIsFlippedWithoutATouchOfTheListenersOwnFields(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, w *world, via wire) {
+	each(t, func(w *world, via wire) {
+		t := w.t
 		p := settled(t, w, via)
 		pass := "cds_egress_m1_mesh-allow-all"
 		w.write("00-mesh.yaml", meshOf("DROP_ALL"))
 		p.await("the cluster that passes all has gone", func() bool { return p.held[cds][pass].body == nil })
-		closed := strings.Join(beat(t, p, "10.1.3.2"), ", ")
+		closed := strings.Join(beat(t, p), ", ")
 		if !strings.HasSuffix(closed, "CDS -"+pass) {
 			t.Errorf("the cluster must go last, after all that leads to it: %s", closed)
 		}
 		w.write("00-mesh.yaml", meshOf("ALLOW_ALL"))
 		p.await("the cluster that passes all is back", func() bool { return p.held[cds][pass].body != nil })
-		if opened := beat(t, p, "10.1.3.3"); len(opened) == 0 || opened[0] != "CDS +"+pass {
+		if opened := beat(t, p); len(opened) == 0 || opened[0] != "CDS +"+pass {
 			t.Errorf("the cluster must come first: %v", opened)
 		}
 	})
@@ -78,13 +73,13 @@ func TestTheEgressFilterIsFlippedWithoutATouchOfTheListenersOwnFields(t *testing
 func TestARemovedRouteStopsAtOnceAndTheOthersStay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, base())
-	w.write("21-router.yaml", router("api", to("a", "/a"), to("b", "/b"), to("c", "/c")))
+	w.write("21-router.yaml", router(to("a", "/a"), to("b", "/b"), to("c", "/c")))
 	p := newProxy(w, web, new(delta))
 	p.connect()
 	p.settle()
 	prefixes := func() string {
 		var list []string
-		for _, r := range hostRoutes(t, p, "api") {
+		for _, r := range hostRoutes(t, p) {
 			if r.GetRoute() != nil {
 				list = append(list, r.GetMatch().GetPrefix())
 			}
@@ -92,27 +87,29 @@ func TestARemovedRouteStopsAtOnceAndTheOthersStay(t *testing.T) {
 		return strings.Join(list, " ")
 	}
 	w.eventually("three routes", func() bool { return prefixes() == "/a /b /c" })
-	w.write("21-router.yaml", router("api", to("a", "/a"), to("c", "/c")))
+	w.write("21-router.yaml", router(to("a", "/a"), to("c", "/c")))
 	w.eventually("two routes", func() bool { return prefixes() == "/a /c" })
 }
 
 func TestTheFirstRouteOfAnEmptyRouterIsServed(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, w *world, via wire) {
-		w.write("21-router.yaml", router("api"))
+	each(t, func(w *world, via wire) {
+		t := w.t
+		w.write("21-router.yaml", router())
 		p := newProxy(w, web, via)
 		p.connect()
 		p.settle()
-		beat(t, p, "10.1.3.2")
-		for _, r := range hostRoutes(t, p, "api") {
+		p.await("the empty router", func() bool { return p.held[cds][v1].body == nil && p.held[cds][v2].body == nil })
+		beat(t, p)
+		for _, r := range hostRoutes(t, p) {
 			if r.GetDirectResponse().GetStatus() != 503 {
 				t.Errorf("an empty router answers with %v, want 503", r)
 			}
 		}
-		w.write("21-router.yaml", router("api", to("first", "/")))
+		w.write("21-router.yaml", router(to("first", "/")))
 		p.await("the routes", func() bool { return len(p.log) >= 3 })
 		want := []string{"CDS +" + v1, "EDS +" + v1, "RDS ~" + apiRoutes}
-		if diff := cmp.Diff(want, beat(t, p, "10.1.3.3")); diff != "" {
+		if diff := cmp.Diff(want, beat(t, p)); diff != "" {
 			t.Errorf("the proxy got (-want +got):\n%s", diff)
 		}
 	})
@@ -122,10 +119,10 @@ func TestWeightsThatAreAllZeroAnswer503AndSaySo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, base())
 	p := settled(t, w, new(delta))
-	w.write("21-router.yaml", split("api", 0, 0))
+	w.write("21-router.yaml", split(0, 0))
 	p.await("the routes", func() bool { return len(p.log) > 0 })
-	beat(t, p, "10.1.3.2")
-	routes := hostRoutes(t, p, "api")
+	beat(t, p)
+	routes := hostRoutes(t, p)
 	if len(routes) == 0 || routes[0].GetDirectResponse().GetStatus() != 503 {
 		t.Errorf("routes: %v, want a 503", routes)
 	}
@@ -142,15 +139,15 @@ func TestWeightedTargetsOnDifferentPortsBothGetTheirShare(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, base())
 	other := strings.ReplaceAll(node("api-v2"), "port: 8080", "port: 8081")
-	w.write("20-api.yaml", docs(node("api-v1"), other, routed("api")))
-	w.write("21-router.yaml", split("api", 50, 50))
+	w.write("20-api.yaml", docs(node("api-v1"), other, routedAPI()))
+	w.write("21-router.yaml", split(50, 50))
 	p := newProxy(w, web, new(delta))
 	p.connect()
 	p.settle()
 	want := map[string]uint32{v1: 50, "cds_egress_m1_api-v2_shop_http_8081": 50}
 	w.eventually("both targets", func() bool {
 		got := map[string]uint32{}
-		for _, r := range hostRoutes(t, p, "api") {
+		for _, r := range hostRoutes(t, p) {
 			for _, c := range r.GetRoute().GetWeightedClusters().GetClusters() {
 				got[c.GetName()] = c.GetWeight().GetValue()
 			}
@@ -167,16 +164,17 @@ func TestARouterWithTenThousandRoutesIsServedAndChangedInOneResponse(t *testing.
 		routes = append(routes, to(fmt.Sprintf("r%05d", i), fmt.Sprintf("/r/%05d", i)))
 	}
 	w := newWorld(t, base())
-	w.write("21-router.yaml", router("api", routes...))
+	w.write("21-router.yaml", router(routes...))
 	p := newProxy(w, web, new(delta))
 	p.connect()
 	p.settle()
-	w.eventually("all routes", func() bool { return len(hostRoutes(t, p, "api")) >= many })
+	w.eventually("all routes", func() bool { return len(hostRoutes(t, p)) >= many })
+	p.await("the cluster that no route needs has gone", func() bool { return p.held[cds][v2].body == nil })
 	p.since()
 	routes[many/2] = to("r05000", "/changed")
-	w.write("21-router.yaml", router("api", routes...))
+	w.write("21-router.yaml", router(routes...))
 	p.await("the change", func() bool { return len(p.log) > 0 })
-	if diff := cmp.Diff([]string{"RDS ~" + apiRoutes}, beat(t, p, "10.1.3.2")); diff != "" {
+	if diff := cmp.Diff([]string{"RDS ~" + apiRoutes}, beat(t, p)); diff != "" {
 		t.Errorf("the proxy got (-want +got):\n%s", diff)
 	}
 	if bad := w.errors(); len(bad) > 0 {

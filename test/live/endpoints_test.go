@@ -112,7 +112,7 @@ func TestProtection(t *testing.T) {
 	s.settle()
 	c := web.client(false, false)
 
-	t.Run("outlier detection takes an endpoint out that fails", func(t *testing.T) {
+	t.Run("outlier detection takes an endpoint out that fails", func(*testing.T) {
 		failing.Store(true)
 		run := 0
 		s.eventually("two hundred requests in a row that do not fail", func() bool {
@@ -127,15 +127,18 @@ func TestProtection(t *testing.T) {
 		})
 	})
 	t.Run("a connection pool refuses what is over its limit", func(t *testing.T) {
+		// One runs, one waits, and the others are too many.
 		var wait sync.WaitGroup
 		answers := make(chan answer, 8)
-		for range cap(answers) {
-			wait.Go(func() { answers <- call(c, "narrow", "/") })
-		}
+		send := func() { answers <- call(c, "narrow", "/") }
+		wait.Go(send)
 		select {
 		case <-begun:
 		case <-time.After(patience):
 			t.Fatal("no request reached the application")
+		}
+		for range cap(answers) - 1 {
+			wait.Go(send)
 		}
 		refused := 0
 		for range cap(answers) - 2 {

@@ -64,7 +64,7 @@ func TestHTTP2AndGRPC(t *testing.T) {
 		_, err := healthgrpc.NewHealthClient(conn).Check(t.Context(), &healthgrpc.HealthCheckRequest{}, grpc.WaitForReady(true))
 		return err
 	}
-	t.Run("gRPC to a node", func(t *testing.T) {
+	t.Run("gRPC to a node", func(*testing.T) {
 		s.eventually("a first health check", func() bool { return check("rpc") == nil })
 	})
 	t.Run("gRPC by method", func(t *testing.T) {

@@ -82,7 +82,7 @@ func TestHTTP(t *testing.T) {
 		}
 	})
 	t.Run("websocket", func(t *testing.T) { testUpgrade(t, web, "api") })
-	t.Run("access logs", func(t *testing.T) {
+	t.Run("access logs", func(*testing.T) {
 		call(c, "api", "/one/logged")
 		call(c, "api", "/exact")
 		s.eventually("the text log", func() bool { return strings.Contains(v1.file("/tmp/access.txt"), "/one/logged 200\n") })

@@ -35,32 +35,40 @@ func TestMain(m *testing.M) {
 	if len(os.Args) < 3 || os.Args[1] != marker {
 		os.Exit(outside(m))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	argv := os.Args[:2:2]
-	var err error
-	switch role, args := os.Args[2], os.Args[3:]; role {
-	case sandbox.RoleInit:
-		err = sandbox.Init(argv, args)
-	case sandbox.RolePod:
-		err = sandbox.Hold(ctx, args)
-	case sandbox.RoleEnter:
-		err = sandbox.Enter(args)
-	case roleTests:
-		os.Exit(inside(m, args))
+	if os.Args[2] == roleTests {
+		os.Exit(inside(m, os.Args[3:]))
 	}
-	if err != nil {
+	if err := part(os.Args[2], os.Args[3:]); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-// outside starts the tests inside. Where that cannot be, it runs them here, so that each says why it cannot run.
+// part plays a part of the sandbox.
+func part(role string, args []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	switch role {
+	case sandbox.RoleInit:
+		return sandbox.Init(argv(), args)
+	case sandbox.RolePod:
+		return sandbox.Hold(ctx, args)
+	case sandbox.RoleEnter:
+		return sandbox.Enter(args)
+	}
+	return fmt.Errorf("no role %q", role)
+}
+
+// outside starts the tests inside. Where this machine cannot do that, it runs them here, so that each says why.
 func outside(m *testing.M) int {
-	remove, bind, err := programs()
+	bind, remove, err := programs()
 	defer remove()
-	if err == nil {
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if bind["envoy"], err = envoy(); err == nil {
 		var ran bool
 		if ran, err = runInside(bind); ran {
 			if err != nil {
@@ -87,7 +95,7 @@ func runInside(bind map[string]string) (bool, error) {
 	}
 	ran := false
 	err = sandbox.Run(context.Background(), sandbox.Config{
-		Self: []string{os.Args[0], marker}, Program: append([]string{roleTests, dir}, testFlags(os.Args[1:])...),
+		Self: argv(), Program: append([]string{roleTests, dir}, testFlags(os.Args[1:])...),
 		Bind: bind, Dir: dir, Stderr: os.Stderr,
 		Env: append(os.Environ(), "PATH="+os.ExpandEnv("$PATH:/usr/sbin:/sbin"), "TMPDIR="+dir, "HOME="+dir, insideVariable+"="+dir),
 		Event: func(line []byte) {
@@ -122,41 +130,47 @@ func inside(m *testing.M, args []string) int {
 	return m.Run()
 }
 
-// programs finds or builds what runs inside, by the name that it has there, or says what is missing.
-func programs() (remove func(), bind map[string]string, err error) {
-	remove = func() {}
-	bind = map[string]string{}
-	envoy, set := os.LookupEnv("TULLE_ENVOY")
-	if !set || envoy == "" {
+// envoy finds the real Envoy.
+func envoy() (string, error) {
+	path, set := os.LookupEnv("TULLE_ENVOY")
+	if !set || path == "" {
 		cache, err := os.UserCacheDir()
 		if err != nil {
-			return remove, nil, fmt.Errorf("no Envoy: set TULLE_ENVOY: %w", err)
+			return "", fmt.Errorf("no Envoy: set TULLE_ENVOY: %w", err)
 		}
-		envoy = filepath.Join(cache, "tulle", "envoy", "1.40.0", "envoy")
+		path = filepath.Join(cache, "tulle", "envoy", "1.40.0", "envoy")
 	}
-	if bind["envoy"], err = exec.LookPath(envoy); err != nil {
-		return remove, nil, fmt.Errorf("no Envoy: run hack/envoy.sh, or set TULLE_ENVOY: %w", err)
+	found, err := exec.LookPath(path)
+	if err != nil {
+		return "", fmt.Errorf("no Envoy: run hack/envoy.sh, or set TULLE_ENVOY: %w", err)
 	}
+	return found, nil
+}
+
+// programs finds those of TULLE_BIN, or builds them, by the name that they have inside; remove removes what was built.
+func programs() (bind map[string]string, remove func(), err error) {
+	remove = func() {}
 	dir, set := os.LookupEnv("TULLE_BIN")
 	if !set || dir == "" {
 		if dir, err = os.MkdirTemp("", "tulle-bin"); err != nil {
-			return remove, nil, err
+			return nil, remove, err
 		}
 		remove = func() { _ = os.RemoveAll(dir) }
 		build := exec.CommandContext(context.Background(), "go", "build", "-o", dir+"/", "./cmd/...")
 		build.Dir = filepath.Join("..", "..")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
-			return remove, nil, fmt.Errorf("building the programs: %w: %s", err, out)
+			return nil, remove, fmt.Errorf("building the programs: %w: %s", err, out)
 		}
 	}
+	bind = map[string]string{}
 	for _, name := range []string{"tulle", "tulle-agent"} {
 		if bind[name], err = filepath.Abs(filepath.Join(dir, name)); err != nil {
-			return remove, nil, err
+			return nil, remove, err
 		}
 		if _, err := os.Stat(bind[name]); err != nil {
-			return remove, nil, fmt.Errorf("TULLE_BIN: %w: make build", err)
+			return nil, remove, fmt.Errorf("TULLE_BIN: %w: make build", err)
 		}
 	}
-	return remove, bind, nil
+	return bind, remove, nil
 }

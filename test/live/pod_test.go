@@ -112,7 +112,7 @@ func (p *pod) inside(f func() error) error {
 	go func() {
 		// The thread ends with the goroutine, since it is never unlocked.
 		runtime.LockOSThread()
-		if err := unix.Setns(int(p.ns.Fd()), unix.CLONE_NEWNET); err != nil { //nolint:gosec // a descriptor is a small number
+		if err := unix.Setns(int(p.ns.Fd()), unix.CLONE_NEWNET); err != nil {
 			done <- fmt.Errorf("entering %s: %w", p.name, err)
 			return
 		}

@@ -58,13 +58,7 @@ func newSite(t *testing.T, manifests map[string]string) *site {
 	if err != nil {
 		envoytest.Unable(t, err.Error())
 	}
-	dir, err := os.MkdirTemp(scratch, "site")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // the proxies' user has to reach it
-		t.Fatal(err)
-	}
+	dir := t.TempDir()
 	s := &site{t: t, dir: dir, bin: filepath.Join(scratch, "bin"), node: n, addresses: map[string][]netip.Addr{}}
 	t.Cleanup(s.close)
 	if err := os.Mkdir(filepath.Join(dir, "manifests"), 0o750); err != nil {

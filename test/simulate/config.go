@@ -35,7 +35,7 @@ func NewConfig(made envoy.Resources) (*Config, error) {
 	return c, collect(c.clusters, made.Clusters)
 }
 
-func collect[M any](into map[string]M, list []envoy.Resource) error {
+func collect[M any](into map[string]M, list []*envoy.Resource) error {
 	for _, r := range list {
 		m, ok := r.Message.(M)
 		if !ok {

@@ -50,6 +50,7 @@ func Base(name string, id int) *Tree {
 		t.Dir("/usr/"+dir, 0o755)
 		t.Link("/"+dir, "usr/"+dir)
 	}
+	t.Dir("/run", 0o755) // where iptables has its lock
 	t.Dir("/tmp", 0o777|fs.ModeSticky)
 	t.Copy("/etc/ssl/certs/ca-certificates.crt", certificates)
 	t.Write("/etc/passwd", fmt.Sprintf("root:x:0:0:root:/root:/bin/sh\n%s:x:%d:%d:%s:/tmp:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n", name, id, id, name))

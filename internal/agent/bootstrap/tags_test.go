@@ -55,7 +55,8 @@ func TestEnvoyFindsTagsInStatistics(t *testing.T) {
 		`TargetVirtualNode="Vn-1"`,
 		`TargetVirtualService="jazz.prod`,
 		`TargetVirtualNode="jazz"`,
-		`envoy_http_downstream_rq_total{Mesh="m",VirtualNode="n",appmesh_listener_protocol="http",appmesh_listener_port="5555",envoy_http_conn_manager_prefix="ingress"}`,
+		`envoy_http_downstream_rq_total{Mesh="m",VirtualNode="n",envoy_http_conn_manager_prefix="ingress",appmesh_listener_protocol="http",appmesh_listener_port="5555"}`,
+		`envoy_listener_address="listener",appmesh_listener_protocol="http",appmesh_listener_port="5555"} 0`,
 	}
 	var filters strings.Builder
 	for i, prefix := range prefixes {

@@ -21,7 +21,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tulle-mesh/tulle/internal/agent/envoytest"
 	"github.com/tulle-mesh/tulle/internal/playground/sandboxtest"
 )
 
@@ -124,22 +123,28 @@ type report struct {
 }
 
 func TestNothingOutlivesTheOutside(t *testing.T) {
+	sandboxtest.Need(t)
+	type ending struct {
+		role string
+		end  func(*testing.T, *os.Process)
+	}
+	cases := map[string]ending{
+		"as root after kill -9":          {roleOutside, kill(syscall.SIGKILL)},
+		"as root after SIGTERM":          {roleOutside, kill(syscall.SIGTERM)},
+		"as a normal user after kill -9": {roleStranger, kill(syscall.SIGKILL)},
+		"as a normal user after SIGTERM": {roleStranger, kill(syscall.SIGTERM)},
+	}
 	if os.Geteuid() != 0 {
-		envoytest.Unable(t, "needs root")
+		cases = map[string]ending{
+			"after kill -9": {roleOutside, kill(syscall.SIGKILL)},
+			"after SIGTERM": {roleOutside, kill(syscall.SIGTERM)},
+		}
 	}
 	scratch, err := Scratch()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, tc := range map[string]struct {
-		role string
-		end  func(*testing.T, *os.Process)
-	}{
-		"as root after kill -9":          {roleOutside, kill(syscall.SIGKILL)},
-		"as root after SIGTERM":          {roleOutside, kill(syscall.SIGTERM)},
-		"as a normal user after kill -9": {roleStranger, kill(syscall.SIGKILL)},
-		"as a normal user after SIGTERM": {roleStranger, kill(syscall.SIGTERM)},
-	} {
+	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			before := sandboxtest.Surroundings(t, scratch)
 			cmd := exec.CommandContext(t.Context(), Self, "sandbox-test", tc.role)

@@ -10,13 +10,35 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tulle-mesh/tulle/internal/agent/envoytest"
 )
+
+// Need ends a test that this user cannot run: one that is neither root nor has ids to map into a user namespace.
+func Need(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() == 0 {
+		return
+	}
+	who, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ranges, err := os.ReadFile("/etc/subuid")
+	if err != nil || !slices.ContainsFunc(strings.Split(string(ranges), "\n"), func(line string) bool {
+		return strings.HasPrefix(line, who.Username+":") || strings.HasPrefix(line, who.Uid+":")
+	}) {
+		envoytest.Unable(t, "needs root, or a range of ids in /etc/subuid")
+	}
+}
 
 // Inside lists the processes in the sandbox that the process has started.
 func Inside(t *testing.T, parent int) []int {
@@ -98,7 +120,10 @@ func Surroundings(t *testing.T, dirs ...string) []string {
 			t.Fatal(err)
 		}
 		for _, e := range entries {
-			found = append(found, filepath.Join(dir, e.Name()))
+			// Other tests run their Envoys beside this one, in the open.
+			if !strings.HasPrefix(e.Name(), "envoy_shared_memory_") {
+				found = append(found, filepath.Join(dir, e.Name()))
+			}
 		}
 	}
 	return found
