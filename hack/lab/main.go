@@ -37,7 +37,9 @@ type verb struct {
 
 func verbs() []verb {
 	return []verb{
-		{"build", "", func(ctx context.Context, l lab, _ []string) error { return l.buildComponents(ctx, newProgress(os.Stdout)) }},
+		{"build", "", func(ctx context.Context, l lab, _ []string) error {
+			return l.buildComponents(ctx, newProgress(os.Stdout))
+		}},
 		{"up", "", func(ctx context.Context, l lab, _ []string) error { return l.up(ctx, newProgress(os.Stdout)) }},
 		{"down", "", func(_ context.Context, l lab, _ []string) error { return l.down(os.Stdout) }},
 		{"env", "", func(_ context.Context, l lab, _ []string) error { return l.printEnv(os.Stdout) }},
