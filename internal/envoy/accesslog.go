@@ -5,7 +5,6 @@ package envoy
 
 import (
 	"fmt"
-	"slices"
 
 	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -17,19 +16,8 @@ import (
 
 // accessLog makes the access log that all filters of the proxy share; none where the node asks for none.
 func (b *builder) accessLog() {
-	if b.last != nil {
-		b.log = b.last.log
-		b.found = append(b.found, b.log.findings...)
-		return
-	}
-	before := len(b.found)
-	b.log.filters = b.logFilters()
-	b.log.findings = slices.Clone(b.found[before:])
-}
-
-func (b *builder) logFilters() []*accesslogv3.AccessLog {
 	if b.view.Logging == nil || b.view.Logging.AccessLog == nil || b.view.Logging.AccessLog.File == nil {
-		return nil
+		return
 	}
 	file := b.view.Logging.AccessLog.File
 	log := &filev3.FileAccessLog{Path: file.Path}
@@ -39,9 +27,9 @@ func (b *builder) logFilters() []*accesslogv3.AccessLog {
 	packed, err := pack(log)
 	if err != nil {
 		b.reject(b.view.Proxy, "the access log", err)
-		return nil
+		return
 	}
-	return []*accesslogv3.AccessLog{{Name: "envoy.access_loggers.file", ConfigType: &accesslogv3.AccessLog_TypedConfig{TypedConfig: packed}}}
+	b.log = []*accesslogv3.AccessLog{{Name: "envoy.access_loggers.file", ConfigType: &accesslogv3.AccessLog_TypedConfig{TypedConfig: packed}}}
 }
 
 // logFormat is the user's format of a line; nil is Envoy's own, which also stands in for one that Envoy would refuse.

@@ -64,22 +64,20 @@ func (b *builder) refuseListener(l *mesh.Listener, taken bool) string {
 
 func (b *builder) ingressCluster(l *mesh.Listener) bool {
 	name := ingressName(b.mesh, b.view.Proxy.Name, l.PortMapping)
-	return b.keep(&b.clusters, b.lastMade().Clusters, name, true, func() *Resource {
-		host := "127.0.0.1"
-		if p := b.view.IPPreference; p == mesh.IPv6Only || p == mesh.IPv6Preferred {
-			host = "::1"
-		}
-		m := &clusterv3.Cluster{
-			Name:                 name,
-			ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
-			ConnectTimeout:       durationpb.New(appConnectTimeout),
-			CircuitBreakers:      poolBreakers(l.ConnectionPool),
-			LoadAssignment:       oneEndpoint(name, host, l.PortMapping.Port),
+	host := "127.0.0.1"
+	if p := b.view.IPPreference; p == mesh.IPv6Only || p == mesh.IPv6Preferred {
+		host = "::1"
+	}
+	m := &clusterv3.Cluster{
+		Name:                 name,
+		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
+		ConnectTimeout:       durationpb.New(appConnectTimeout),
+		CircuitBreakers:      poolBreakers(l.ConnectionPool),
+		LoadAssignment:       oneEndpoint(name, host, l.PortMapping.Port),
 
-			TypedExtensionProtocolOptions: constants().httpOptions(l.PortMapping.Protocol, false),
-		}
-		return b.checked(&Resource{Name: name, Message: m, Origins: []mesh.Key{b.view.Proxy}}, b.view.Proxy)
-	})
+		TypedExtensionProtocolOptions: constants().httpOptions(l.PortMapping.Protocol, false),
+	}
+	return b.add(&b.clusters, &Resource{Name: name, Message: m, Origins: []mesh.Key{b.view.Proxy}}, b.view.Proxy)
 }
 
 // poolBreakers turns a listener's connection pool into limits towards its workload; what it does not say stays open.

@@ -60,15 +60,17 @@ func (b *builder) gather() {
 		}
 	}
 	b.claims = make([]claim, 0, claims)
-	b.targets = make([]*egress, 0, targets)
-	known := make(map[egressID]*egress, targets)
+	b.targets = make([]egress, 0, targets) // never grows, for it is pointed into
+	if targets > few {
+		b.byID = make(map[egressID]*egress, targets)
+	}
 	to := make([]*egress, 0, targets)
 	for i := range b.view.Services {
 		s := &b.view.Services[i]
 		for j := range s.Ports {
 			first := len(to)
 			for k := range s.Ports[j].Routes {
-				to = b.gatherRoute(to, known, s, &s.Ports[j].Routes[k])
+				to = b.gatherRoute(to, s, &s.Ports[j].Routes[k])
 			}
 			b.claims = append(b.claims, claim{service: s, port: &s.Ports[j], to: to[first:]})
 		}
@@ -76,17 +78,15 @@ func (b *builder) gather() {
 }
 
 // gatherRoute appends the listeners that a route leads to.
-func (b *builder) gatherRoute(to []*egress, known map[egressID]*egress, s *mesh.ServiceView, r *mesh.RouteView) []*egress {
+func (b *builder) gatherRoute(to []*egress, s *mesh.ServiceView, r *mesh.RouteView) []*egress {
 	for _, t := range r.Targets {
 		id := egressID{node: t.Node, port: t.Port}
 		if s.OwnPolicy {
 			id.service = s.Name
 		}
-		e := known[id]
+		e := b.known(id)
 		if e == nil {
 			e = b.newEgress(id)
-			known[id] = e
-			b.targets = append(b.targets, e)
 			if e.node == nil {
 				b.report(mesh.ReasonRefNotFound, r.Route, mesh.Finding{
 					Value:   t.Node,
@@ -103,28 +103,50 @@ func (b *builder) gatherRoute(to []*egress, known map[egressID]*egress, s *mesh.
 	return to
 }
 
-func (b *builder) newEgress(id egressID) *egress {
-	node := b.nodes[id.node]
-	if node == nil {
-		return &egress{id: id}
+// few is how many targets are looked through faster than they are put into a map.
+const few = 32
+
+// known finds a target that was gathered already.
+func (b *builder) known(id egressID) *egress {
+	if b.byID != nil {
+		return b.byID[id]
 	}
-	for i := range node.Listeners {
-		if l := &node.Listeners[i]; l.Port == id.port {
-			return &egress{id: id, node: node, listener: l}
+	for i := range b.targets {
+		if b.targets[i].id == id {
+			return &b.targets[i]
 		}
 	}
-	return &egress{id: id}
+	return nil
+}
+
+func (b *builder) newEgress(id egressID) *egress {
+	b.targets = append(b.targets, egress{id: id})
+	e := &b.targets[len(b.targets)-1]
+	if b.byID != nil {
+		b.byID[id] = e
+	}
+	if n, ok := slices.BinarySearchFunc(b.nodes, id.node, func(n mesh.NodeView, name string) int { return cmp.Compare(n.Name, name) }); ok {
+		node := &b.nodes[n]
+		for i := range node.Listeners {
+			if l := &node.Listeners[i]; l.Port == id.port {
+				e.node, e.listener = node, l
+				break
+			}
+		}
+	}
+	return e
 }
 
 // egressClusters makes the clusters of all targets, those of weight 0 too, so that a later weight needs no new cluster.
 func (b *builder) egressClusters() {
-	for _, e := range b.targets {
-		if e.node != nil {
+	byName := make([]*egress, 0, len(b.targets))
+	for i := range b.targets {
+		if e := &b.targets[i]; e.node != nil {
 			e.part = b.cluster(e)
+			byName = append(byName, e)
 		}
 	}
 	// Of two listeners with one name the first in the order of the View has it.
-	byName := slices.DeleteFunc(slices.Clone(b.targets), func(e *egress) bool { return e.part == nil })
 	slices.SortStableFunc(byName, func(x, y *egress) int { return cmp.Compare(x.part.name, y.part.name) })
 	var owner *egress
 	for _, e := range byName {

@@ -30,7 +30,7 @@ func (b *builder) ingressFilter(l *mesh.Listener) (*listenerv3.Filter, []string)
 		return b.httpFilter(prefix, ingressRoutesName(l.PortMapping.Port)), nil
 	}
 	cluster := ingressName(b.mesh, b.view.Proxy.Name, l.PortMapping)
-	proxy := &tcpproxyv3.TcpProxy{StatPrefix: prefix, AccessLog: b.log.filters, ClusterSpecifier: &tcpproxyv3.TcpProxy_Cluster{Cluster: cluster}}
+	proxy := &tcpproxyv3.TcpProxy{StatPrefix: prefix, AccessLog: b.log, ClusterSpecifier: &tcpproxyv3.TcpProxy_Cluster{Cluster: cluster}}
 	if l.Timeout != nil && l.Timeout.TCP != nil && l.Timeout.TCP.Idle != nil {
 		proxy.IdleTimeout = span(l.Timeout.TCP.Idle.Span())
 	}
@@ -52,7 +52,7 @@ func (b *builder) egressTCPFilter(c claim) (*listenerv3.Filter, []string) {
 	if len(shares) == 0 {
 		return constants().closeFilter, nil
 	}
-	proxy := &tcpproxyv3.TcpProxy{StatPrefix: egressStats, AccessLog: b.log.filters}
+	proxy := &tcpproxyv3.TcpProxy{StatPrefix: egressStats, AccessLog: b.log}
 	if r.TCPIdle != nil {
 		proxy.IdleTimeout = span(r.TCPIdle.Span())
 	}
@@ -73,7 +73,7 @@ func (b *builder) egressTCPFilter(c claim) (*listenerv3.Filter, []string) {
 // passFilter connects to wherever the client meant to go.
 func (b *builder) passFilter(cluster string) *listenerv3.Filter {
 	return b.tcpFilter(&tcpproxyv3.TcpProxy{
-		StatPrefix: egressStats, AccessLog: b.log.filters, ClusterSpecifier: &tcpproxyv3.TcpProxy_Cluster{Cluster: cluster},
+		StatPrefix: egressStats, AccessLog: b.log, ClusterSpecifier: &tcpproxyv3.TcpProxy_Cluster{Cluster: cluster},
 	}, mesh.MeshKey(b.mesh))
 }
 
@@ -94,7 +94,7 @@ func (b *builder) httpFilter(stats, routes string) *listenerv3.Filter {
 		StatPrefix:           stats,
 		RouteSpecifier:       &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: adsSource(), RouteConfigName: routes}},
 		HttpFilters:          []*hcmv3.HttpFilter{constants().routerFilter},
-		AccessLog:            b.log.filters,
+		AccessLog:            b.log,
 		Tracing:              &hcmv3.HttpConnectionManager_Tracing{},
 		UpgradeConfigs:       []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
 		Http2ProtocolOptions: &corev3.Http2ProtocolOptions{AllowConnect: true},

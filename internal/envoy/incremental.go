@@ -8,8 +8,6 @@ import (
 	"reflect"
 	"slices"
 
-	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
-
 	"github.com/tulle-mesh/tulle/internal/mesh"
 )
 
@@ -30,18 +28,13 @@ type Incremental struct {
 
 // translated is what is kept of a View that was translated.
 type translated struct {
-	view *mesh.View
-	plan []*portPlan
-	log  accessLog
-	made Resources
+	view     *mesh.View
+	plan     []*portPlan
+	frame    *frame
+	outbound *Resource
+	made     Resources
 	// held keeps the clusters from being forgotten by Parts.
-	held []*egress
-}
-
-// accessLog is the access log that all filters share, and what was found in its format.
-type accessLog struct {
-	filters  []*accesslogv3.AccessLog
-	findings []mesh.Finding
+	held []egress
 }
 
 // Build translates the next View, which must not be changed afterwards.
@@ -54,7 +47,7 @@ func (i *Incremental) Build(v *mesh.View) (Resources, []mesh.Finding) {
 		b.last = i.last
 	}
 	made, findings := b.build()
-	i.last = &translated{view: v, plan: b.plan, log: b.log, made: made, held: b.targets}
+	i.last = &translated{view: v, plan: b.plan, frame: b.frame, outbound: b.outbound, made: made, held: b.targets}
 	return made, findings
 }
 
@@ -63,32 +56,6 @@ func sameFrame(x, y *mesh.View) bool {
 	a, b := *x, *y
 	a.Services, a.Nodes, b.Services, b.Nodes = nil, nil, nil, nil
 	return a.Equal(&b)
-}
-
-// lastMade are the resources of the View before, none where nothing may be taken over.
-func (b *builder) lastMade() Resources {
-	if b.last == nil {
-		return Resources{}
-	}
-	return b.last.made
-}
-
-// keep appends a resource to list: that of the same name among last, with what was found in it, where it is the same, and otherwise a fresh one. It says whether there is one.
-func (b *builder) keep(list *[]*Resource, last []*Resource, name string, same bool, fresh func() *Resource) bool {
-	i, had := slices.BinarySearchFunc(last, name, func(r *Resource, name string) int { return cmp.Compare(r.Name, name) })
-	if had && same {
-		*list = append(*list, last[i])
-		b.found = append(b.found, last[i].findings...)
-		return true
-	}
-	before := len(b.found)
-	r := fresh()
-	if r == nil {
-		return false
-	}
-	r.findings = slices.Clone(b.found[before:])
-	*list = append(*list, r)
-	return true
 }
 
 // sorted returns a list by name: the last one where it holds the same resources.
@@ -102,7 +69,7 @@ func sorted(list, last []*Resource) []*Resource {
 
 // sameOutbound says whether the outbound listener's chains and its tree are the same: HTTP services count by name alone, for their routes are not in it.
 func (b *builder) sameOutbound() bool {
-	return b.last != nil && slices.EqualFunc(b.last.plan, b.plan, func(old, p *portPlan) bool {
+	return b.last != nil && b.last.outbound != nil && slices.EqualFunc(b.last.plan, b.plan, func(old, p *portPlan) bool {
 		return old.port == p.port &&
 			slices.EqualFunc(old.http, p.http, func(x, y claim) bool { return x.service.Name == y.service.Name }) &&
 			slices.EqualFunc(old.tcp, p.tcp, claim.equal)

@@ -4,6 +4,7 @@
 package envoy
 
 import (
+	"slices"
 	"time"
 
 	xdsmatcherv3 "github.com/cncf/xds/go/xds/type/matcher/v3"
@@ -46,12 +47,9 @@ func (b *builder) bothFamilies() bool {
 
 // inboundListener takes what comes to the workload. A proxy without listeners has none.
 func (b *builder) inboundListener(listeners []*mesh.Listener) {
-	if len(listeners) > 0 {
-		b.keep(&b.listeners, b.lastMade().Listeners, inboundListener, true, func() *Resource { return b.newInbound(listeners) })
+	if len(listeners) == 0 {
+		return
 	}
-}
-
-func (b *builder) newInbound(listeners []*mesh.Listener) *Resource {
 	l := b.newListener(inboundListener, inboundPort, corev3.TrafficDirection_INBOUND)
 	r := &Resource{Name: l.GetName(), Message: l, Origins: []mesh.Key{b.view.Proxy}}
 	p := &packer{}
@@ -63,12 +61,24 @@ func (b *builder) newInbound(listeners []*mesh.Listener) *Resource {
 		ports[portText(in.PortMapping.Port)] = p.chain(name)
 		r.Needs = append(r.Needs, needs...)
 	}
-	return b.finishListener(r, l, p, exact(constants().portInput, ports, nil))
+	if r = b.finishListener(r, l, p, exact(constants().portInput, ports, nil)); r != nil {
+		b.listeners = append(b.listeners, r)
+	}
 }
 
-// outboundListener takes what the workload sends.
+// outboundListener takes what the workload sends. The one of the View before is taken over, with what was found in it, where nothing in it differs.
 func (b *builder) outboundListener() {
-	b.keep(&b.listeners, b.lastMade().Listeners, outboundListener, b.sameOutbound(), b.newOutbound)
+	if b.sameOutbound() {
+		b.outbound = b.last.outbound
+		b.found = append(b.found, b.outbound.findings...)
+	} else {
+		before := len(b.found)
+		if b.outbound = b.newOutbound(); b.outbound == nil {
+			return
+		}
+		b.outbound.findings = slices.Clone(b.found[before:])
+	}
+	b.listeners = append(b.listeners, b.outbound)
 }
 
 func (b *builder) newOutbound() *Resource {

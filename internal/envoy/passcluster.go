@@ -22,16 +22,14 @@ func (b *builder) passClusters() {
 func (b *builder) allowsAll() bool { return b.view.Egress == mesh.EgressAllowAll }
 
 func (b *builder) passCluster(name string, options map[string]*anypb.Any) {
-	b.keep(&b.clusters, b.lastMade().Clusters, name, true, func() *Resource {
-		m := &clusterv3.Cluster{
-			Name:                 name,
-			ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_ORIGINAL_DST},
-			LbPolicy:             clusterv3.Cluster_CLUSTER_PROVIDED,
-			ConnectTimeout:       durationpb.New(connectTimeout),
-			CircuitBreakers:      constants().openBreakers,
+	m := &clusterv3.Cluster{
+		Name:                 name,
+		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_ORIGINAL_DST},
+		LbPolicy:             clusterv3.Cluster_CLUSTER_PROVIDED,
+		ConnectTimeout:       durationpb.New(connectTimeout),
+		CircuitBreakers:      constants().openBreakers,
 
-			TypedExtensionProtocolOptions: options,
-		}
-		return b.checked(&Resource{Name: name, Message: m, Origins: []mesh.Key{mesh.MeshKey(b.mesh)}}, mesh.MeshKey(b.mesh))
-	})
+		TypedExtensionProtocolOptions: options,
+	}
+	b.add(&b.clusters, &Resource{Name: name, Message: m, Origins: []mesh.Key{mesh.MeshKey(b.mesh)}}, mesh.MeshKey(b.mesh))
 }

@@ -315,22 +315,20 @@ func (b *builder) ingressRouteConfigurations(listeners []*mesh.Listener) {
 
 func (b *builder) ingressRouteConfiguration(l *mesh.Listener) {
 	name := ingressRoutesName(l.PortMapping.Port)
-	b.keep(&b.routes, b.lastMade().Routes, name, true, func() *Resource {
-		cluster := ingressName(b.mesh, b.view.Proxy.Name, l.PortMapping)
-		action := &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: cluster}, Timeout: &durationpb.Duration{}}
-		if t := httpTimeout(l); t != nil {
-			action.Timeout = span(t.PerRequest.Span())
-			if t.Idle != nil {
-				action.IdleTimeout = span(t.Idle.Span())
-			}
+	cluster := ingressName(b.mesh, b.view.Proxy.Name, l.PortMapping)
+	action := &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: cluster}, Timeout: &durationpb.Duration{}}
+	if t := httpTimeout(l); t != nil {
+		action.Timeout = span(t.PerRequest.Span())
+		if t.Idle != nil {
+			action.IdleTimeout = span(t.Idle.Span())
 		}
-		return b.checked(&Resource{
-			Name: name, Needs: []string{cluster}, Origins: []mesh.Key{b.view.Proxy},
-			Message: &routev3.RouteConfiguration{Name: name, VirtualHosts: []*routev3.VirtualHost{{
-				Name: "ingress", Domains: []string{"*"}, Routes: []*routev3.Route{{Match: everything(), Action: &routev3.Route_Route{Route: action}}},
-			}}},
-		}, b.view.Proxy)
-	})
+	}
+	b.add(&b.routes, &Resource{
+		Name: name, Needs: []string{cluster}, Origins: []mesh.Key{b.view.Proxy},
+		Message: &routev3.RouteConfiguration{Name: name, VirtualHosts: []*routev3.VirtualHost{{
+			Name: "ingress", Domains: []string{"*"}, Routes: []*routev3.Route{{Match: everything(), Action: &routev3.Route_Route{Route: action}}},
+		}}},
+	}, b.view.Proxy)
 }
 
 // httpTimeout is a listener's timeout whatever HTTP protocol it is written under.

@@ -103,7 +103,7 @@ func (b *builder) backendView(n *VirtualNode, be *backend, offer *Offer) (Servic
 
 // namesake is the Service that a virtual service is named after, or nil.
 func (b *builder) namesake(service, namespace string) *Service {
-	key, _, ok := serviceNamed(service, namespace, b.serviceSuffix)
+	key, _, ok := serviceNamed(service, namespace, b.serviceSuffix())
 	if !ok {
 		return nil
 	}

@@ -56,7 +56,7 @@ func (l *lookup) discoverDNS(n *VirtualNode, dns *DNSServiceDiscovery, d *discov
 	d.field += ".dns"
 	d.Hostname = dns.Hostname
 	d.IPPreference = prefer(dns.IPPreference, d.IPPreference)
-	key, full, ok := serviceNamed(dns.Hostname, n.Source.Namespace, l.serviceSuffix)
+	key, full, ok := serviceNamed(dns.Hostname, n.Source.Namespace, l.serviceSuffix())
 	if ok {
 		service, exists := find[*Service](l, key)
 		if exists && service.ExternalName == "" {

@@ -14,22 +14,24 @@ func (v *View) Equal(o *View) bool {
 		return v == o
 	}
 	return v.Proxy == o.Proxy && v.Profile == o.Profile && v.Egress == o.Egress && v.IPPreference == o.IPPreference &&
-		same(v.Listeners, o.Listeners) && samePointer(v.Logging, o.Logging) &&
-		slices.EqualFunc(v.Services, o.Services, ServiceView.equal) && slices.EqualFunc(v.Nodes, o.Nodes, NodeView.equal)
+		slices.EqualFunc(v.Listeners, o.Listeners, equal[Listener]) && samePointer(v.Logging, o.Logging) &&
+		slices.EqualFunc(v.Services, o.Services, ServiceView.equal) && v.SameNodes(o)
 }
 
+// SameNodes says whether two Views lead to the same nodes, and so name the same endpoint sets.
+func (v *View) SameNodes(o *View) bool { return slices.EqualFunc(v.Nodes, o.Nodes, NodeView.equal) }
+
 func (s ServiceView) equal(o ServiceView) bool {
-	return s.Name == o.Name && s.OwnPolicy == o.OwnPolicy && samePointer(s.ClientPolicy, o.ClientPolicy) && slices.Equal(s.Addresses, o.Addresses) && same(s.Ports, o.Ports)
+	return s.Name == o.Name && s.OwnPolicy == o.OwnPolicy && samePointer(s.ClientPolicy, o.ClientPolicy) && slices.Equal(s.Addresses, o.Addresses) &&
+		(sameSlice(s.Ports, o.Ports) || len(s.Ports) == len(o.Ports) && reflect.DeepEqual(s.Ports, o.Ports))
 }
 
 func (n NodeView) equal(o NodeView) bool {
-	return n.Name == o.Name && n.Discovery == o.Discovery && same(n.Listeners, o.Listeners)
+	return n.Name == o.Name && n.Discovery == o.Discovery && (sameSlice(n.Listeners, o.Listeners) || slices.EqualFunc(n.Listeners, o.Listeners, equal[NodeListenerView]))
 }
 
-// same says whether two lists hold the same.
-func same[E any](x, y []E) bool {
-	return sameSlice(x, y) || len(x) == len(y) && reflect.DeepEqual(x, y)
-}
+// equal says whether two values hold the same, which is quick for those that point to the same parts.
+func equal[E comparable](x, y E) bool { return x == y || reflect.DeepEqual(x, y) }
 
 func samePointer[E any](x, y *E) bool { return x == y || reflect.DeepEqual(x, y) }
 

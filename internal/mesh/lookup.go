@@ -10,15 +10,18 @@ import (
 
 // lookup is the only way by which a View or an EndpointSet reads the model: it notes each key, found or not, so that no read escapes the reverse index.
 type lookup struct {
-	reader Reader
-	// serviceSuffix is the end of the full names of the cluster's Services, in lower case: ".svc.cluster.local".
-	serviceSuffix string
-	read          []Key
-	findings      []Finding
+	reader   Reader
+	read     []Key
+	findings []Finding
 }
 
 func newLookup(r Reader, keys int) lookup {
-	return lookup{reader: r, serviceSuffix: ".svc." + strings.ToLower(r.Options().Domain()), read: make([]Key, 0, keys)}
+	return lookup{reader: r, read: make([]Key, 0, keys)}
+}
+
+// serviceSuffix is the end of the full names of the cluster's Services, in lower case: ".svc.cluster.local".
+func (l *lookup) serviceSuffix() string {
+	return ".svc." + strings.ToLower(l.reader.Options().Domain())
 }
 
 // find returns the object under key, and notes the key.

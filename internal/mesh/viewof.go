@@ -37,7 +37,7 @@ type builder struct {
 // newBuilder returns a builder with room for as many keys.
 func newBuilder(r Reader, mesh string, keys int) *builder {
 	return &builder{
-		lookup: newLookup(r, keys), mesh: mesh, nodes: map[string]*VirtualNode{},
+		lookup: newLookup(r, keys), mesh: mesh,
 		requestTimeout: &Duration{Value: int64(DefaultRequestTimeout.Seconds()), Unit: Seconds},
 	}
 }
@@ -47,7 +47,7 @@ func (b *builder) view(proxy Key, profile Profile, offer func(service string) *O
 		b.gateway(proxy)
 		return nil
 	}
-	node, ok := b.virtualNode(proxy.Name)
+	node, ok := find[*VirtualNode](&b.lookup, NodeKey(b.mesh, proxy.Name))
 	if !ok || proxy.Kind != KindVirtualNode {
 		return nil
 	}
@@ -127,6 +127,9 @@ func (b *builder) virtualNode(name string) (*VirtualNode, bool) {
 		return n, n != nil
 	}
 	n, ok := find[*VirtualNode](&b.lookup, NodeKey(b.mesh, name))
+	if b.nodes == nil {
+		b.nodes = map[string]*VirtualNode{}
+	}
 	b.nodes[name] = n
 	return n, ok
 }

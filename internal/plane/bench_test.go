@@ -15,14 +15,11 @@ import (
 
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/tulle-mesh/tulle/internal/clock"
 	"github.com/tulle-mesh/tulle/internal/mesh"
 	"github.com/tulle-mesh/tulle/internal/store"
 	"github.com/tulle-mesh/tulle/internal/xds"
 )
-
-type nowhere struct{}
-
-func (nowhere) Apply(xds.Update) {}
 
 // town is a mesh in which every node calls service 0 and a few others, with a proxy of each node.
 func town(b *testing.B, groups, services, backends int) (*store.Memory, *Plane) {
@@ -53,7 +50,7 @@ func country(groups, services, backends int) *store.Memory {
 		)
 	}
 	for i := range groups {
-		n := &mesh.VirtualNode{Meta: mesh.Meta{MeshName: "m", Name: fmt.Sprint("client", i)}}
+		n := &mesh.VirtualNode{Meta: mesh.Meta{MeshName: "m", Name: fmt.Sprint("client", i)}, Spec: mesh.VirtualNodeSpec{Listeners: []mesh.Listener{{PortMapping: mesh.PortMapping{Port: 8080, Protocol: mesh.ProtocolHTTP}}}}}
 		for k := range backends {
 			service := 0
 			if k > 0 {
@@ -71,7 +68,7 @@ func country(groups, services, backends int) *store.Memory {
 func join(b *testing.B, s *store.Memory, groups int) *Plane {
 	b.Helper()
 	p := New(Options{Store: s, Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Time{} }, Recorder: quiet{}})
-	p.Deliver(nowhere{})
+	p.Deliver(xds.New(xds.Options{Director: p, Clock: clock.NewFake(time.Time{})}))
 	metadata, err := structpb.NewStruct(map[string]any{"tulle": map[string]any{}})
 	if err != nil {
 		b.Fatal(err)
@@ -102,7 +99,7 @@ func slice(service, endpoints int) *mesh.EndpointSlice {
 	return s
 }
 
-// BenchmarkChange is what one change costs from the store to delivery's door, for every proxy that it concerns. On a machine that does other work too, read CPU time.
+// BenchmarkChange is what one change costs from the store through delivery's own books, for every proxy that it concerns; sending it is not in it. On a machine that does other work too, read CPU time.
 func BenchmarkChange(b *testing.B) {
 	for _, size := range []struct{ groups, services, backends int }{{100, 100, 5}, {200, 300, 5}, {200, 3000, 5}, {1000, 1000, 10}} {
 		name := fmt.Sprintf("proxies=%d/services=%d", size.groups, size.services)

@@ -50,10 +50,12 @@ func (b *build) group(g *group) {
 	resources, found := g.translator.Build(view)
 	g.translation = attribute(b.p.now, g.proxy.Mesh, found)
 	g.config = b.config(g, resources)
+	if g.view == nil || !g.view.SameNodes(view) {
+		b.use(g, view.EndpointSets())
+	}
 	g.view, g.built = view, resources
 	g.findings = slices.Concat(findings, g.translation)
 	b.update.Groups[g.name] = g.config
-	b.use(g, view.EndpointSets())
 }
 
 // drop takes a group's configuration away; its proxies keep what they have and are told that their node is gone.
@@ -74,9 +76,6 @@ func (p *Plane) forget(g *group) {
 
 // use makes g a user of exactly the sets of next, which are sorted.
 func (b *build) use(g *group, next []mesh.EndpointSetKey) {
-	if slices.Equal(g.sets, next) {
-		return
-	}
 	for _, key := range next {
 		if _, had := slices.BinarySearchFunc(g.sets, key, mesh.EndpointSetKey.Compare); had {
 			continue

@@ -20,6 +20,7 @@ type group struct {
 
 // snapshot is all that the proxies of a group shall have. Its maps never change; the endpoints behind them do, one at a time.
 type snapshot struct {
+	lists       [kinds][]*Resource      // what entries are made of; none for endpoints
 	entries     [kinds]map[string]entry // none for endpoints
 	assignments map[string]visible
 }
@@ -71,12 +72,6 @@ type change struct {
 
 // Apply changes what proxies shall have. It returns at once: each stream sends what it lacks at its own pace, and changes that come faster coalesce.
 func (s *Server) Apply(u Update) {
-	indexed := make(map[string][kinds]map[string]*Resource, len(u.Groups))
-	for name, c := range u.Groups {
-		if c != nil {
-			indexed[name] = s.index(name, c)
-		}
-	}
 	for _, r := range u.Endpoints {
 		if r != nil {
 			s.pool.share(r)
@@ -98,7 +93,7 @@ func (s *Server) Apply(u Update) {
 			g = &group{name: name, snap: &snapshot{}, streams: map[*stream]struct{}{}}
 			s.groups[name] = g
 		}
-		s.reconfigure(g, indexed[name], changeOf(changes, g))
+		s.reconfigure(g, u.Groups[name], changeOf(changes, g))
 	}
 	for g, c := range changes {
 		c.since = u.Since
@@ -117,23 +112,20 @@ func changeOf(changes map[*group]*change, g *group) *change {
 	return c
 }
 
-// index checks a Config and makes its names fast to find. What cannot be delivered is logged and left out.
-func (s *Server) index(groupName string, c *Config) [kinds]map[string]*Resource {
-	var out [kinds]map[string]*Resource
-	for k, list := range map[kind][]*Resource{clusters: c.Clusters, listeners: c.Listeners, routes: c.Routes} {
-		out[k] = make(map[string]*Resource, len(list))
-		for _, r := range list {
-			switch {
-			case r.kind != k:
-				s.log.Error("resource left out: it is in the list of another type",
-					slog.String("group", groupName), slog.String("name", r.name), slog.String("type", r.TypeURL()), slog.String("list", k.typeURL()))
-			case out[k][r.name] != nil:
-				s.log.Error("resource left out: another of its group has the same type and name",
-					slog.String("group", groupName), slog.String("name", r.name), slog.String("type", r.TypeURL()))
-			default:
-				s.pool.share(r)
-				out[k][r.name] = r
-			}
+// index checks a list and makes its names fast to find. What cannot be delivered is logged and left out.
+func (s *Server) index(groupName string, k kind, list []*Resource) map[string]*Resource {
+	out := make(map[string]*Resource, len(list))
+	for _, r := range list {
+		switch {
+		case r.kind != k:
+			s.log.Error("resource left out: it is in the list of another type",
+				slog.String("group", groupName), slog.String("name", r.name), slog.String("type", r.TypeURL()), slog.String("list", k.typeURL()))
+		case out[r.name] != nil:
+			s.log.Error("resource left out: another of its group has the same type and name",
+				slog.String("group", groupName), slog.String("name", r.name), slog.String("type", r.TypeURL()))
+		default:
+			s.pool.share(r)
+			out[r.name] = r
 		}
 	}
 	return out
@@ -174,29 +166,49 @@ func (s *Server) forgetUnused(name string, a *assignment) {
 	}
 }
 
-// reconfigure gives the group a new snapshot and adds the names that differ to the change.
-func (s *Server) reconfigure(g *group, config [kinds]map[string]*Resource, c *change) {
+// reconfigure gives the group a new snapshot and adds the names that differ to the change. A list that is the same costs nothing but the comparison.
+func (s *Server) reconfigure(g *group, config *Config, c *change) {
 	old := g.snap
-	next := &snapshot{assignments: map[string]visible{}}
+	next := &snapshot{lists: [kinds][]*Resource{clusters: config.Clusters, listeners: config.Listeners, routes: config.Routes}, assignments: old.assignments}
 	for _, k := range []kind{clusters, listeners, routes} {
-		next.entries[k] = make(map[string]entry, len(config[k]))
-		for name, r := range config[k] {
-			before, had := old.entries[k][name]
-			if !had {
-				before.verdict = &verdict{}
-			}
-			next.entries[k][name] = entry{res: r, verdict: before.verdict}
-			if !had || before.res.version != r.version {
-				c.names[k] = append(c.names[k], name)
-			}
+		if slices.Equal(old.lists[k], next.lists[k]) {
+			next.entries[k] = old.entries[k]
+			continue
 		}
-		for name := range old.entries[k] {
-			if config[k][name] == nil {
-				c.names[k] = append(c.names[k], name)
-			}
+		resources := s.index(g.name, k, next.lists[k])
+		next.entries[k] = replace(old.entries[k], resources, func(name string) { c.names[k] = append(c.names[k], name) })
+		if k == clusters {
+			s.look(g, resources, next, c)
 		}
 	}
-	for _, r := range config[clusters] {
+	g.snap = next
+}
+
+// replace makes entries of resources, with the verdicts on those that were there before, and tells the names that differ.
+func replace(old map[string]entry, resources map[string]*Resource, differs func(name string)) map[string]entry {
+	next := make(map[string]entry, len(resources))
+	for name, r := range resources {
+		before, had := old[name]
+		if !had {
+			before.verdict = &verdict{}
+		}
+		next[name] = entry{res: r, verdict: before.verdict}
+		if !had || before.res.version != r.version {
+			differs(name)
+		}
+	}
+	for name := range old {
+		if resources[name] == nil {
+			differs(name)
+		}
+	}
+	return next
+}
+
+// look makes visible to the group the assignments of its clusters, and no others.
+func (s *Server) look(g *group, resources map[string]*Resource, next *snapshot, c *change) {
+	next.assignments = make(map[string]visible, len(resources))
+	for _, r := range resources {
 		if r.Endpoints == "" {
 			continue
 		}
@@ -204,14 +216,13 @@ func (s *Server) reconfigure(g *group, config [kinds]map[string]*Resource, c *ch
 			s.see(g, r.Endpoints, next, c)
 		}
 	}
-	for name, v := range old.assignments {
+	for name, v := range g.snap.assignments {
 		if _, still := next.assignments[name]; !still {
 			delete(v.groups, g)
 			s.forgetUnused(name, v.assignment)
 			c.names[endpoints] = append(c.names[endpoints], name)
 		}
 	}
-	g.snap = next
 }
 
 // see makes an assignment visible to the group.

@@ -45,7 +45,7 @@ func TestNoRequestIsLost(t *testing.T) {
 		s.startControlPlane()
 		s.eventually("all proxies are back", func() bool {
 			body, err := s.get("/debug/proxies")
-			return err == nil && strings.Count(string(body), `"NodeID"`) == 3
+			return err == nil && strings.Count(string(body), `"nodeId"`) == 3
 		})
 		s.settle()
 		l.more(s, 200)
