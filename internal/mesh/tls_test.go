@@ -61,7 +61,7 @@ func TestWhatIsNotSupportedYetStaysOnTheSafeSide(t *testing.T) {
 			routed(withTLS(aNode("a", "http/8080"), mesh.TLSPermissive)),
 			[]string{"s:80 x -> a:8080=50 b:8081=50"},
 			[]string{"a:8080", "b:8081"},
-			[]string{"warning NotYetSupported VirtualNode/a spec.listeners[0].tls.mode"},
+			[]string{"error NotYetSupported VirtualNode/a spec.listeners[0].tls.mode"},
 		},
 		"a target whose TLS is DISABLED is a target as any other": {
 			routed(withTLS(aNode("a", "http/8080"), mesh.TLSDisabled)),
