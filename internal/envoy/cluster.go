@@ -220,7 +220,7 @@ func (in *clusterInput) make(inline map[mesh.EndpointSetKey]*mesh.EndpointSet) *
 	if in.checked {
 		m.HealthChecks = healthChecks(&in.check, in.discovery.Hostname, in.port)
 	}
-	r := &Resource{Name: m.GetName(), Message: m, Origins: []mesh.Key{owner}, Warms: in.checked}
+	r := &Resource{Name: m.GetName(), Message: m, Origins: []mesh.Key{owner}, Warms: in.checked, shared: true}
 	if in.service != "" {
 		r.Origins = append(r.Origins, mesh.VirtualServiceKey(in.mesh, in.service))
 	}

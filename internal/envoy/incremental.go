@@ -14,6 +14,7 @@ import (
 // Parts are what the configurations of several groups of proxies have in common: clusters and virtual hosts, found again by all that they are made from. A part is kept for as long
 // as the Incremental of some group holds it. The zero value is ready to use; it is not safe for concurrent use.
 type Parts struct {
+	passes   memo[passInput, Resource]
 	clusters memo[clusterInput, cluster]
 	hosts    memo[hostInput, host]
 }
@@ -49,6 +50,17 @@ func (i *Incremental) Build(v *mesh.View) (Resources, []mesh.Finding) {
 	made, findings := b.build()
 	i.last = &translated{view: v, plan: b.plan, frame: b.frame, outbound: b.outbound, made: made, held: b.targets}
 	return made, findings
+}
+
+// Release drops the messages of those resources of the last View that no other group has. A caller that has encoded them needs them no more: it knows a resource that is taken over by its address.
+func (i *Incremental) Release() {
+	for _, list := range [][]*Resource{i.last.made.Clusters, i.last.made.Listeners, i.last.made.Routes} {
+		for _, r := range list {
+			if !r.shared {
+				r.Message = nil
+			}
+		}
+	}
 }
 
 // sameFrame says whether two Views differ in nothing but services and nodes.

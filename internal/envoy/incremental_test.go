@@ -47,6 +47,44 @@ func TestAnEqualViewIsTakenOverWhole(t *testing.T) {
 	}
 }
 
+// TestWhatIsReleasedIsTakenOver releases the messages after each step: what is taken over is known by its address, and what is new has its encoding.
+func TestWhatIsReleasedIsTakenOver(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(3, 3))
+	s := canaries(4)
+	var i envoy.Incremental
+	encoded := map[*envoy.Resource][]byte{}
+	released := 0
+	for step := range 60 {
+		did := mutate(s, random)
+		v := viewOf(t, s)
+		want, _ := envoy.Build(v)
+		made, _ := i.Build(v)
+		now := map[*envoy.Resource][]byte{}
+		for n, r := range all(made) {
+			now[r] = encoded[r]
+			if r.Message == nil {
+				released++
+			}
+			if now[r] == nil {
+				pieces, err := r.Encode()
+				if err != nil {
+					t.Fatalf("step %d, %s: %v", step, did, err)
+				}
+				now[r] = bytes.Join(pieces, nil)
+			}
+			if !bytes.Equal(now[r], encode(t, all(want)[n].Message)) {
+				t.Fatalf("step %d, %s: %s has other bytes", step, did, r.Name)
+			}
+		}
+		encoded = now
+		i.Release()
+	}
+	if released == 0 {
+		t.Error("nothing was released and taken over")
+	}
+}
+
 // TestStepsGiveWhatBuildGives takes random steps and compares with a build from nothing after each.
 func TestStepsGiveWhatBuildGives(t *testing.T) {
 	t.Parallel()

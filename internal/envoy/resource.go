@@ -23,7 +23,8 @@ type Resources struct {
 
 // Resource is one named resource of Envoy's API. It must not be changed: configurations share resources, and resources share parts.
 type Resource struct {
-	Name    string
+	Name string
+	// Message is nil once Incremental.Release has dropped it.
 	Message proto.Message
 	// Origins are the objects of the model that the resource was built from, sorted, each once.
 	Origins []mesh.Key
@@ -35,6 +36,8 @@ type Resource struct {
 	Needs []string
 	// hosts are the virtual hosts, which are encoded already, of a route configuration that is made of nothing else.
 	hosts []*host
+	// shared says that other groups may have the resource.
+	shared bool
 	// findings are those that were made with it.
 	findings []mesh.Finding
 }
@@ -43,6 +46,9 @@ type Resource struct {
 func (r *Resource) Encode() ([][]byte, error) {
 	if r.hosts != nil {
 		return encodeRoutes(r.Name, r.hosts), nil
+	}
+	if r.Message == nil {
+		return nil, fmt.Errorf("the message of %s is released", r.Name)
 	}
 	whole, err := proto.MarshalOptions{Deterministic: true}.Marshal(r.Message)
 	if err != nil {

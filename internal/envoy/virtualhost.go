@@ -94,6 +94,11 @@ func (b *builder) routesOf(p *portPlan) *Resource {
 	}
 	r.Message = &routev3.RouteConfiguration{Name: r.Name, VirtualHosts: messages}
 	if r.Needs == nil {
+		needs, origins := 0, 0
+		for _, h := range p.hosts {
+			needs, origins = needs+len(h.needs), origins+len(h.origins)
+		}
+		r.Needs, r.Origins = make([]string, 0, needs), make([]mesh.Key, 0, origins)
 		for _, h := range p.hosts {
 			r.Needs, r.Origins = append(r.Needs, h.needs...), append(r.Origins, h.origins...)
 		}

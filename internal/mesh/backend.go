@@ -156,7 +156,6 @@ func (b *builder) applyPolicy(n *VirtualNode, be *backend, view *ServiceView) {
 		Mend:    "set enforce to false, or remove the policy, where plaintext will do",
 	}
 	if !tls.Enforced() {
-		f.Severity = SeverityWarning
 		f.Message = fmt.Sprintf("virtual node %q calls virtual service %q in plaintext: TLS is not supported yet", n.Name, be.service)
 		f.Mend = "remove the policy to say so"
 		b.report(f)

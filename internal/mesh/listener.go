@@ -57,7 +57,6 @@ func (l *lookup) plaintext(n *VirtualNode, index int) bool {
 		Mend:    "remove tls or set its mode to DISABLED where plaintext will do",
 	}
 	if tls.Mode == TLSPermissive {
-		f.Severity = SeverityWarning
 		f.Message = fmt.Sprintf("port %d of virtual node %q is served in plaintext alone: TLS is not supported yet", n.Spec.Listeners[index].PortMapping.Port, n.Name)
 		f.Mend = "remove tls or set its mode to DISABLED to say so"
 	}

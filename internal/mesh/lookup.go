@@ -41,7 +41,11 @@ func (l *lookup) children(list Key) []Object {
 // keys returns what was read, sorted, each key once.
 func (l *lookup) keys() []Key {
 	slices.SortFunc(l.read, Key.Compare)
-	return slices.Compact(l.read)
+	list := slices.Compact(l.read)
+	if cap(list) > len(list)+len(list)/2 {
+		return slices.Clone(list) // they are kept, so they take no more memory than they need
+	}
+	return list
 }
 
 // report notes a finding, its value and message cut to what a reader can take in.

@@ -61,7 +61,7 @@ func TestWhatIsNotSupportedYetStaysOnTheSafeSide(t *testing.T) {
 			routed(withTLS(aNode("a", "http/8080"), mesh.TLSPermissive)),
 			[]string{"s:80 x -> a:8080=50 b:8081=50"},
 			[]string{"a:8080", "b:8081"},
-			[]string{"warning NotYetSupported VirtualNode/a spec.listeners[0].tls.mode"},
+			[]string{"error NotYetSupported VirtualNode/a spec.listeners[0].tls.mode"},
 		},
 		"a target whose TLS is DISABLED is a target as any other": {
 			routed(withTLS(aNode("a", "http/8080"), mesh.TLSDisabled)),
@@ -109,13 +109,13 @@ func TestWhatIsNotSupportedYetStaysOnTheSafeSide(t *testing.T) {
 			provided.with(forBackend(aClient("c", "s", "u"), 0, policy(new(false)))),
 			[]string{"s:80 s -> a:80=100", "s:81 s -> a:81=100", "u:80 u -> b:80=100"},
 			[]string{"a:80", "a:81", "b:80"},
-			[]string{"warning NotYetSupported " + backend},
+			[]string{"error NotYetSupported " + backend},
 		},
 		"a policy that is not enforced does not reach a STRICT target": {
 			provided.with(forBackend(aClient("c", "s", "u"), 0, policy(new(false))), withTLS(aNode("a", "http/80"), mesh.TLSStrict)),
 			[]string{"s:80 -", "u:80 u -> b:80=100"},
 			[]string{"b:80"},
-			[]string{"warning NotYetSupported " + backend, "error NotYetSupported VirtualNode/a spec.listeners[0].tls.mode"},
+			[]string{"error NotYetSupported " + backend, "error NotYetSupported VirtualNode/a spec.listeners[0].tls.mode"},
 		},
 		"a backend that must be called over TLS is refused at its Service's address where nothing answers": {
 			newModel(aMesh(), byDefault(aClient("c", "gone.prod", "s.prod", "u.prod"), policy(nil)), aService("s.prod", byNode("gone")), aService("u.prod", nil),
@@ -196,7 +196,7 @@ func TestOwnListeners(t *testing.T) {
 		t.Error("the model's own object was changed")
 	}
 	wantFindings(t, findings,
-		"error NotYetSupported VirtualNode/a spec.listeners[0].tls.mode", "warning NotYetSupported VirtualNode/a spec.listeners[1].tls.mode",
+		"error NotYetSupported VirtualNode/a spec.listeners[0].tls.mode", "error NotYetSupported VirtualNode/a spec.listeners[1].tls.mode",
 		"error Duplicate VirtualNode/a spec.listeners[3].portMapping.port", "error Invalid VirtualNode/a spec.listeners[4].portMapping", "error Invalid VirtualNode/a spec.listeners[5].portMapping",
 	)
 }

@@ -49,7 +49,7 @@ func (b *build) group(g *group) {
 	}
 	resources, found := g.translator.Build(view)
 	g.translation = attribute(b.p.now, g.proxy.Mesh, found)
-	g.config = b.config(g, resources)
+	b.encode(g, resources)
 	if g.view == nil || !g.view.SameNodes(view) {
 		b.use(g, view.EndpointSets())
 	}
@@ -63,7 +63,8 @@ func (b *build) drop(g *group) {
 	if g.config != nil {
 		b.update.Groups[g.name] = nil
 	}
-	g.view, g.config, g.built, g.translator = nil, nil, envoy.Resources{}, envoy.Incremental{Parts: b.p.parts}
+	g.view, g.config, g.translator = nil, nil, envoy.Incremental{Parts: b.p.parts}
+	g.built, g.encoded = envoy.Resources{}, xds.Config{}
 	b.use(g, nil)
 }
 
@@ -121,45 +122,58 @@ func (b *build) set(s *set) {
 	b.update.Endpoints[made.Name] = resource
 }
 
-// config marshals what translation made. What translation took over is not marshalled again.
-func (b *build) config(g *group, made envoy.Resources) *xds.Config {
-	var last xds.Config
-	if g.config != nil {
-		last = *g.config
+// encode marshals what translation made. What translation took over is not marshalled again.
+func (b *build) encode(g *group, made envoy.Resources) {
+	var faults []error
+	encode := func(typeURL string, made, last []*envoy.Resource, encoded []*xds.Resource) []*xds.Resource {
+		list, err := b.resources(typeURL, made, last, encoded)
+		faults = append(faults, err...)
+		return list
 	}
-	return &xds.Config{
-		Clusters:  b.resources(g, xds.ClusterType, made.Clusters, g.built.Clusters, last.Clusters),
-		Listeners: b.resources(g, xds.ListenerType, made.Listeners, g.built.Listeners, last.Listeners),
-		Routes:    b.resources(g, xds.RouteType, made.Routes, g.built.Routes, last.Routes),
+	g.encoded = xds.Config{
+		Clusters:  encode(xds.ClusterType, made.Clusters, g.built.Clusters, g.encoded.Clusters),
+		Listeners: encode(xds.ListenerType, made.Listeners, g.built.Listeners, g.encoded.Listeners),
+		Routes:    encode(xds.RouteType, made.Routes, g.built.Routes, g.encoded.Routes),
+	}
+	if len(faults) == 0 {
+		g.translator.Release()
+		g.config = new(g.encoded)
+		return
+	}
+	for _, err := range faults {
+		g.translation = append(g.translation, refused(g.proxy, err))
+	}
+	missing := func(r *xds.Resource) bool { return r == nil }
+	g.config = &xds.Config{
+		Clusters:  slices.DeleteFunc(slices.Clone(g.encoded.Clusters), missing),
+		Listeners: slices.DeleteFunc(slices.Clone(g.encoded.Listeners), missing),
+		Routes:    slices.DeleteFunc(slices.Clone(g.encoded.Routes), missing),
 	}
 }
 
-// resources marshals one list; encoded is what came of last. All lists are sorted by name.
-func (b *build) resources(g *group, typeURL string, made, last []*envoy.Resource, encoded []*xds.Resource) []*xds.Resource {
-	if len(encoded) != len(last) {
-		last = nil // something could not be marshalled, which is said again
-	}
-	if slices.Equal(made, last) {
-		return encoded
+// resources marshals one list; encoded is what came of last, and both are sorted by name. What cannot be marshalled is nil in the result, and tried again each time.
+func (b *build) resources(typeURL string, made, last []*envoy.Resource, encoded []*xds.Resource) ([]*xds.Resource, []error) {
+	if slices.Equal(made, last) && !slices.Contains(encoded, nil) {
+		return encoded, nil
 	}
 	list := make([]*xds.Resource, 0, len(made))
+	var faults []error
 	next := 0
 	for _, r := range made {
 		for next < len(last) && last[next].Name < r.Name {
 			next++
 		}
-		if next < len(last) && last[next] == r {
+		if next < len(last) && last[next] == r && encoded[next] != nil {
 			list = append(list, encoded[next])
 			continue
 		}
 		resource, err := b.p.encoded.get(typeURL, r)
 		if err != nil {
-			g.translation = append(g.translation, refused(g.proxy, err))
-			continue
+			faults = append(faults, err)
 		}
 		list = append(list, resource)
 	}
-	return list
+	return list, faults
 }
 
 // Origin is what a resource was built from, as it travels through delivery: keys of the model, sorted.

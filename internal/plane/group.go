@@ -27,9 +27,11 @@ type group struct {
 	// translation is the part of findings that comes from translating view.
 	translation []mesh.Finding
 	translator  envoy.Incremental
-	built       envoy.Resources
-	config      *xds.Config
-	sets        []mesh.EndpointSetKey
+	// built is what translation made, encoded the same marshalled, with nil for what cannot be, and config what is delivered of it.
+	built   envoy.Resources
+	encoded xds.Config
+	config  *xds.Config
+	sets    []mesh.EndpointSetKey
 	// offers are those of the node's backends, sorted.
 	offers []*offer
 }
