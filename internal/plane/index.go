@@ -3,7 +3,11 @@
 
 package plane
 
-import "github.com/tulle-mesh/tulle/internal/mesh"
+import (
+	"slices"
+
+	"github.com/tulle-mesh/tulle/internal/mesh"
+)
 
 // reader is what is computed from the model: a group's View, an Offer that Views share, or an endpoint set. Exactly one field is set.
 type reader struct {
@@ -12,8 +16,9 @@ type reader struct {
 	set   *set
 }
 
-// index is the reverse index: for each key of the model those who read it, found or not. It is complete because the reads themselves are recorded.
-type index map[mesh.Key]map[reader]struct{}
+// index is the reverse index: for each key of the model those who read it, found or not, each once and in no order. It is complete because the reads themselves are recorded.
+// Most keys have one reader or two, so lists take a tenth of the memory that sets would.
+type index map[mesh.Key][]reader
 
 // replace makes r a reader of next alone, where before it read last. Both are sorted.
 func (x index) replace(r reader, last, next []mesh.Key) {
@@ -34,17 +39,19 @@ func (x index) replace(r reader, last, next []mesh.Key) {
 }
 
 func (x index) add(k mesh.Key, r reader) {
-	if x[k] == nil {
-		x[k] = map[reader]struct{}{}
-	}
-	x[k][r] = struct{}{}
+	x[k] = append(x[k], r)
 }
 
 func (x index) drop(k mesh.Key, r reader) {
-	delete(x[k], r)
-	if len(x[k]) == 0 {
+	list := x[k]
+	i, last := slices.Index(list, r), len(list)-1
+	if last == 0 {
 		delete(x, k)
+		return
 	}
+	list[i] = list[last]
+	list[last] = reader{}
+	x[k] = list[:last]
 }
 
 // touched is what a change concerns.
@@ -64,8 +71,8 @@ func (x index) readers(keys []mesh.Key) touched {
 	return t
 }
 
-func (t touched) add(readers map[reader]struct{}) {
-	for r := range readers {
+func (t touched) add(readers []reader) {
+	for _, r := range readers {
 		switch {
 		case r.group != nil:
 			t.groups[r.group] = struct{}{}
