@@ -39,11 +39,11 @@ type listing struct {
 	links []string
 	// bad are the directories that cannot be listed, and the paths that are gone.
 	bad map[string]mesh.Finding
-	// missing are the paths that were given and are gone; what they held stays.
+	// missing are the given paths that are gone, and what cannot be listed; what they held stays.
 	missing []string
 }
 
-// keeps says whether a file stays though it is gone, for all of a path that was given is.
+// keeps says whether a file stays though it is not listed, for all of a path that was given is gone, or a directory on the way to it cannot be read.
 func (l *listing) keeps(name string) bool {
 	return slices.ContainsFunc(l.missing, func(path string) bool {
 		rest, under := strings.CutPrefix(name, path)
@@ -162,12 +162,14 @@ func (s *Source) lost(path string) {
 	}
 }
 
+// bad takes note of what cannot be listed.
 func (s *Source) bad(dir string, err error) {
+	s.listing.missing = append(s.listing.missing, dir)
 	s.listing.bad[dir] = mesh.Finding{
 		Severity: mesh.SeverityError,
 		Reason:   mesh.ReasonUnreadable,
 		Object:   mesh.Source{File: dir},
-		Message:  "the directory cannot be read: " + err.Error(),
+		Message:  "the directory cannot be read, and what it held stays in force: " + err.Error(),
 		Mend:     "make the directory readable",
 	}
 }
