@@ -36,7 +36,7 @@ func (d *delta) open(ctx context.Context, p *proxy) error {
 		known := len(p.held[kind])
 		wants := slices.Clone(p.wants[kind])
 		p.mu.Unlock()
-		if kind != cds && known == 0 {
+		if kind != cds && known == 0 && len(wants) == 0 {
 			continue
 		}
 		if err := d.ask(p, kind, wants); err != nil {

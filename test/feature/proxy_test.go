@@ -113,6 +113,9 @@ func (p *proxy) connect() {
 	p.mu.Lock()
 	p.cancel, p.live, p.ended = cancel, true, nil
 	clear(p.warming)
+	for _, kind := range []string{eds, rds} {
+		p.wants[kind] = p.leads(kind) // the last stream may have ended before it asked for them
+	}
 	p.mu.Unlock()
 	err := p.wire.open(ctx, p)
 	if errors.Is(err, io.EOF) {

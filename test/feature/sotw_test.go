@@ -35,7 +35,10 @@ func (s *sotw) open(ctx context.Context, p *proxy) error {
 	}
 	*s = sotw{stream: stream, version: version, nonce: map[string]string{}, asked: map[string]bool{}}
 	for _, kind := range []string{cds, eds, lds, rds} {
-		if kind == cds || version[kind] != "" {
+		p.mu.Lock()
+		wanted := len(p.wants[kind]) > 0
+		p.mu.Unlock()
+		if kind == cds || version[kind] != "" || wanted {
 			if err := s.ask(p, kind); err != nil {
 				return err
 			}
