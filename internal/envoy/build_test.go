@@ -30,12 +30,10 @@ func httpRoute(name string, m mesh.HTTPRouteMatch) mesh.RouteView {
 	return mesh.RouteView{Route: mesh.RouteKey("m", "api", name), HTTP: &m, Targets: []mesh.TargetView{{Node: "a", Port: 8080, Weight: 1}}}
 }
 
-// TestWhatCannotBeTranslatedAnswers503 gives Build what a View should not hold, or what is refused, and looks at where requests land.
+// TestWhatCannotBeTranslatedAnswers503 gives Build what a View should not hold and looks at where requests land.
 func TestWhatCannotBeTranslatedAnswers503(t *testing.T) {
 	t.Parallel()
 	rest := httpRoute("rest", mesh.HTTPRouteMatch{Prefix: new("/")})
-	refused := httpRoute("refused", mesh.HTTPRouteMatch{Prefix: new("/x")})
-	refused.Refused = true
 	strange := httpRoute("strange", mesh.HTTPRouteMatch{Prefix: new("/x")})
 	strange.Targets = []mesh.TargetView{{Node: "nobody", Port: 1, Weight: 1}}
 	method := mesh.RouteView{Route: mesh.RouteKey("m", "api", "method"), GRPC: &mesh.GRPCRouteMatch{MethodName: "Get"}, Targets: rest.Targets}
@@ -45,7 +43,6 @@ func TestWhatCannotBeTranslatedAnswers503(t *testing.T) {
 		lands    string
 		others   string
 	}{
-		"a route whose match is not supported":      {refused, 0, "503", "cds_egress_m_a_http_8080:1"},
 		"a route to a node that is not in the View": {strange, 1, "503", "cds_egress_m_a_http_8080:1"},
 		"a header that has no name":                 {httpRoute("h", mesh.HTTPRouteMatch{Prefix: new("/x"), Headers: []mesh.HeaderMatch{{}}}), 1, "503", "cds_egress_m_a_http_8080:1"},
 		"a header whose match says nothing":         {httpRoute("h", mesh.HTTPRouteMatch{Prefix: new("/x"), Headers: []mesh.HeaderMatch{{Name: "a", Match: &mesh.ValueMatch{}}}}), 1, "503", "cds_egress_m_a_http_8080:1"},

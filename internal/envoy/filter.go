@@ -44,7 +44,7 @@ func (b *builder) egressHTTPFilter(port int32) *listenerv3.Filter {
 
 // egressTCPFilter is the filter of a TCP service, by its first route, and the clusters that it names. A service that nothing answers for closes connections.
 func (b *builder) egressTCPFilter(c claim) (*listenerv3.Filter, []string) {
-	if len(c.port.Routes) == 0 || c.port.Routes[0].Refused {
+	if len(c.port.Routes) == 0 {
 		return constants().closeFilter, nil
 	}
 	r := &c.port.Routes[0]

@@ -192,7 +192,7 @@ func (d *dice) service() mesh.ServiceView {
 }
 
 func (d *dice) route() mesh.RouteView {
-	r := mesh.RouteView{Route: mesh.RouteKey("m", "r", d.text()), Refused: d.roll(5) == 1, DefaultTimeout: d.duration(), TCPIdle: d.duration()}
+	r := mesh.RouteView{Route: mesh.RouteKey("m", "r", d.text()), DefaultTimeout: d.duration(), TCPIdle: d.duration()}
 	switch d.roll(3) {
 	case 0:
 		r.HTTP = &mesh.HTTPRouteMatch{Prefix: d.textPointer(), Method: pick(d, "", d.text()), Scheme: pick(d, "", d.text()), Headers: d.headers()}

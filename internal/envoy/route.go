@@ -29,12 +29,10 @@ func refusal(m *routev3.RouteMatch) *routev3.Route {
 func (h *hostMaker) route(r *mesh.RouteView, to []*egress) *routev3.Route {
 	match, err := routeMatch(r)
 	out := refusal(match)
-	switch {
-	case err != nil:
+	if err != nil {
 		return h.refuse(r, out, err)
-	case !r.Refused:
-		h.forward(out, r, to)
 	}
+	h.forward(out, r, to)
 	return out
 }
 

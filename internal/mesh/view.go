@@ -71,8 +71,6 @@ type RouteView struct {
 	Retry          *RetryPolicy `json:"retry,omitempty"`
 	// Targets are those that exist, in the user's order; a weight may be 0. None with a positive weight means 503.
 	Targets []TargetView `json:"targets,omitempty"`
-	// Refused is set for a route whose match is not yet supported: its requests must get 503 rather than reach another route, and only what can be matched of it is in HTTP or GRPC.
-	Refused bool `json:"refused,omitempty"`
 }
 
 // TargetView is a listener of a node, and its share of a route's requests.
