@@ -67,9 +67,14 @@ func New(options Options) *Decoder {
 // Neither side may change the object afterwards.
 func (d *Decoder) Set(object Object) bool {
 	in, ok := newInput(object)
-	if !ok {
-		return false
+	if ok {
+		d.place(in)
 	}
+	return ok
+}
+
+// place puts an object where it is read, and has what depends on it computed.
+func (d *Decoder) place(in *input) {
 	d.graph.put(cellKey{stage: stageInput, id: in.id}, in)
 	for _, key := range derived(in.id) {
 		d.graph.touch(key)
@@ -86,7 +91,6 @@ func (d *Decoder) Set(object Object) bool {
 		}
 	}
 	d.touched[in.id] = struct{}{}
-	return true
 }
 
 // Delete removes an object; one that is not there is no fault.
@@ -202,7 +206,7 @@ func (d *Decoder) compute(key cellKey, r *reader) any {
 	case stageContent:
 		return decodeContent(r, key.id)
 	case stageMembers:
-		return membersOf(r, key.id.Namespace)
+		return rosterOf(r, key.id.Namespace)
 	case stageWorkload:
 		return workloads(r, key.id)
 	default:

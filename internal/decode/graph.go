@@ -33,7 +33,7 @@ const (
 	stageClaim
 	// stageContent holds what an object means to the model.
 	stageContent
-	// stageMembers holds the nodes of a namespace, as their pods see them.
+	// stageMembers holds the nodes and gateways of a namespace, as their pods see them.
 	stageMembers
 	// stageWorkload holds the nodes of which a pod is a member.
 	stageWorkload

@@ -234,7 +234,7 @@ func indexes(id ID) []cellKey {
 	case kindMesh:
 		return []cellKey{indexMeshes}
 	case kindVirtualGateway:
-		return []cellKey{indexGateways}
+		return []cellKey{indexGateways, indexIn(id.Kind, id.Namespace)}
 	case kindVirtualNode, kindVirtualService:
 		return []cellKey{indexIn(id.Kind, id.Namespace)}
 	}
