@@ -59,8 +59,29 @@ func single(as, program string) (v1.Image, error) {
 
 // hello stands for "hello-world": the server, and the tools that the walkthroughs call inside its container.
 func (l lab) hello(ctx context.Context) (v1.Image, error) {
+	layer, err := withTools(ctx, "/usr/bin/hello", l.program("hello"))
+	if err != nil {
+		return nil, err
+	}
+	return pack.Image(appConfig("/usr/bin/hello"), layer)
+}
+
+// appConfig is for an image with tools. Without a command it is a shell that starts.
+func appConfig(command ...string) v1.Config {
+	config := v1.Config{
+		Entrypoint: command, WorkingDir: "/usr/src/app",
+		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+	}
+	if len(command) == 0 {
+		config.Cmd = []string{"/bin/sh"}
+	}
+	return config
+}
+
+// withTools is a layer with a program and the tools that the walkthroughs call inside its container.
+func withTools(ctx context.Context, as, program string) (v1.Layer, error) {
 	tree := pack.Base("app", 1000)
-	tree.Copy("/usr/bin/hello", l.program("hello"))
+	tree.Copy(as, program)
 	tree.Program("/usr/bin/bash", "/bin/bash")
 	tree.Program("/usr/bin/curl", "/usr/bin/curl")
 	tree.Program("/usr/bin/perl", "/usr/bin/perl")
@@ -78,14 +99,7 @@ func (l lab) hello(ctx context.Context) (v1.Image, error) {
 	}
 	tree.Shell()
 	tree.Dir("/usr/src/app", 0o755)
-	layer, err := tree.PlainLayer()
-	if err != nil {
-		return nil, err
-	}
-	return pack.Image(v1.Config{
-		Entrypoint: []string{"/usr/bin/hello"}, WorkingDir: "/usr/src/app",
-		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
-	}, layer)
+	return tree.PlainLayer()
 }
 
 // perlFiles are the modules and libraries that json_pp loads. Perl itself knows: it is asked at the end of a run that reads, sorts out and prints every kind of value.

@@ -44,6 +44,7 @@ func verbs() []verb {
 		{"down", "", func(_ context.Context, l lab, _ []string) error { return l.down(os.Stdout) }},
 		{"env", "", func(_ context.Context, l lab, _ []string) error { return l.printEnv(os.Stdout) }},
 		{"push", "ARCHIVE[=NAME:TAG]...", func(ctx context.Context, l lab, args []string) error { return l.push(ctx, os.Stdout, args) }},
+		{"apps", "PROGRAM LIST", func(ctx context.Context, l lab, args []string) error { return l.pushApps(ctx, os.Stdout, args) }},
 		{"enter", "COMMAND...", func(_ context.Context, l lab, args []string) error { return l.enter(args) }},
 		{nodeVerb, "", func(ctx context.Context, l lab, _ []string) error { return l.node(ctx) }},
 	}

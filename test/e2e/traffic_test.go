@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Tulle Authors
+
+//go:build e2e
+
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// A traffic is what the load generator of test/e2e/app reports.
+type traffic struct {
+	Requests int
+	Failures int
+	Statuses map[string]int
+	Bodies   map[string]int
+	First    []string
+	P50, P99 float64
+}
+
+// String says it in a few lines.
+func (r traffic) String() string {
+	return fmt.Sprintf("%d requests, %d failed, p50 %.1f ms, p99 %.1f ms, %v, %v\n%s", r.Requests, r.Failures, r.P50, r.P99, r.Statuses, r.Bodies, strings.Join(r.First, "\n"))
+}
+
+// A loading is traffic that goes on until stop is called.
+type loading struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	stdin io.Closer
+	out   *strings.Builder
+	done  bool
+}
+
+// load starts traffic from a container of a pod whose image has the load generator. The arguments are the generator's: "-rate 300 -methods GET,POST http://...".
+func load(t *testing.T, namespace, pod, container, args string) *loading {
+	t.Helper()
+	line := append([]string{"-n", namespace, "exec", "-i", pod, "-c", container, "--", "/usr/bin/app", "load", "-until-eof", "-for", "30m"}, strings.Fields(args)...)
+	l := &loading{t: t, cmd: exec.CommandContext(t.Context(), "kubectl", line...), out: new(strings.Builder)} //nolint:gosec // the arguments are written in the tests
+	stdin, err := l.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.stdin, l.cmd.Stdout, l.cmd.Stderr = stdin, l.out, os.Stderr
+	if err := l.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if !l.done {
+			_ = l.stdin.Close()
+			_ = l.cmd.Wait()
+		}
+	})
+	return l
+}
+
+// stop ends the traffic and returns what came of it.
+func (l *loading) stop() traffic {
+	l.t.Helper()
+	l.done = true
+	_ = l.stdin.Close()
+	if err := l.cmd.Wait(); err != nil {
+		l.t.Fatalf("the load generator: %v\n%s", err, l.out.String())
+	}
+	var r traffic
+	if err := json.Unmarshal([]byte(l.out.String()), &r); err != nil {
+		l.t.Fatalf("the load generator's report: %v\n%s", err, l.out.String())
+	}
+	l.t.Logf("%s", r)
+	return r
+}
+
+// burst is traffic for a while: "-for 5s -rate 200 URL".
+func (s *shell) burst(namespace, pod, container, args string) traffic {
+	s.t.Helper()
+	text := s.run(fmt.Sprintf("kubectl -n %s exec %s -c %s -- /usr/bin/app load %s", namespace, pod, container, args)).text
+	var r traffic
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		s.t.Fatalf("the load generator's report: %v\n%s", err, text)
+	}
+	return r
+}
+
+// noFailures fails the test unless there were enough requests and all were answered with 200.
+func (r traffic) noFailures(t *testing.T, atLeast int) {
+	t.Helper()
+	if r.Requests < atLeast || r.Failures != 0 {
+		t.Errorf("want at least %d requests and no failure: %s", atLeast, r)
+	}
+}
+
+// shared fails the test unless the counts are all there is and each has its share, within three standard deviations.
+func shared(t *testing.T, what string, counts map[string]int, shares map[string]float64) {
+	t.Helper()
+	total := 0
+	for text, n := range counts {
+		if _, known := shares[text]; !known {
+			t.Errorf("%s: %d answers are none of those expected: %q", what, n, text)
+		}
+		total += n
+	}
+	for text, share := range shares {
+		n, want := float64(counts[text]), share*float64(total)
+		if off := math.Abs(n - want); off > 3*math.Sqrt(float64(total)*share*(1-share)) {
+			t.Errorf("%s: of %d answers %.0f are %s; want about %.0f", what, total, n, text, want)
+		}
+	}
+	t.Logf("%s: %v", what, counts)
+}
+
+// counted turns what "sort | uniq -c" prints into counts.
+func counted(t *testing.T, text string) map[string]int {
+	t.Helper()
+	counts := map[string]int{}
+	for line := range strings.Lines(text) {
+		var n int
+		number, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if _, err := fmt.Sscan(number, &n); err != nil {
+			t.Fatalf("not a count: %q", line)
+		}
+		counts[rest] = n
+	}
+	return counts
+}
