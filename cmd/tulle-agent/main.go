@@ -5,6 +5,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -22,6 +23,9 @@ func main() {
 
 // execute returns the exit code: 0 for success, 1 for failure, 2 for wrong use.
 func execute() int {
+	if asPlugin(os.Args) {
+		return plugin(context.Background())
+	}
 	cmd, err := newCommand().ExecuteC()
 	if err == nil {
 		return 0
@@ -59,7 +63,7 @@ request, and redirects the workload's traffic through it.`,
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
-	root.AddCommand(newRunCommand(), newBootstrapCommand(), newReadyCommand(), newDrainCommand(), newRedirectCommand(), newVersionCommand())
+	root.AddCommand(newRunCommand(), newBootstrapCommand(), newReadyCommand(), newDrainCommand(), newRedirectCommand(), newCNICommand(), newVersionCommand())
 	return root
 }
 
