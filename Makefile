@@ -65,6 +65,11 @@ image: build ## Build the container images of tulle and tulle-agent into dist/ (
 lab: ## Bring up a real one-node Kubernetes on this machine, built from Go modules (see hack/lab).
 	hack/lab/up
 
+.PHONY: e2e
+e2e: ## Run the walkthroughs and users' cases on a real cluster of their own (RUN=regexp, KEEP=1; see test/e2e).
+	@sh hack/preflight.sh e2e
+	@test/e2e/run
+
 .PHONY: lab-down
 lab-down: ## Take it down; nothing stays behind.
 	hack/lab/down

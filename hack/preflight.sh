@@ -1,5 +1,5 @@
 #!/bin/sh
-# Says in one line each what this machine lacks for what is asked (build, test or demo), and how to get it.
+# Says in one line each what this machine lacks for what is asked (build, test, demo or e2e), and how to get it.
 set -eu
 missing=0
 need() { # command, what to do
@@ -21,5 +21,10 @@ if [ "${1:-build}" != build ]; then
 		grep -q "^$(id -un):" /etc/subuid 2>/dev/null ||
 			{ echo "missing: a range in /etc/subuid: sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 $(id -un)" >&2; missing=1; }
 	fi
+fi
+if [ "${1:-build}" = e2e ]; then
+	need bash "apt-get install bash"
+	need jq "apt-get install jq"
+	need curl "apt-get install curl"
 fi
 exit $missing

@@ -140,6 +140,14 @@ func lacks(command, text string, wanted []string) error {
 	return nil
 }
 
+// empty is an error that shows the text, if there is one.
+func empty(what, text string) error {
+	if text == "" {
+		return nil
+	}
+	return fmt.Errorf("%s: there should be nothing:\n%s", what, text)
+}
+
 // eventually repeats a check until it holds.
 func eventually(t *testing.T, within time.Duration, holds func() error) {
 	t.Helper()

@@ -12,8 +12,10 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A traffic is what the load generator of test/e2e/app reports.
@@ -97,23 +99,51 @@ func (r traffic) noFailures(t *testing.T, atLeast int) {
 	}
 }
 
-// shared fails the test unless the counts are all there is and each has its share, within three standard deviations.
-func shared(t *testing.T, what string, counts map[string]int, shares map[string]float64) {
-	t.Helper()
+// samples is how many answers a split is measured by.
+const samples = 1000
+
+// split looks at how a service of the DJ app divides its requests, in the dj container, with the loop of the walkthrough. It waits until every version answers, and
+// measures once more where a share is off: three standard deviations are overstepped by chance once in four hundred times.
+func (s *shell) split(service string, shares map[string]float64) {
+	s.t.Helper()
+	ask := func(n int) map[string]int {
+		line := fmt.Sprintf("for i in $(seq %d); do curl -s http://%s.prod.svc.cluster.local:9080/; echo; done | sort | uniq -c", n, service)
+		return counted(s.t, s.run(intoPod, line).text)
+	}
+	eventually(s.t, time.Minute, func() error {
+		if got := ask(60); len(got) != len(shares) {
+			return fmt.Errorf("%s: want %d kinds of answers: %v", service, len(shares), got)
+		}
+		return nil
+	})
+	counts := ask(samples)
+	if off(counts, shares) != nil {
+		counts = ask(samples)
+	}
+	s.t.Logf("%s: %v", service, counts)
+	for _, fault := range off(counts, shares) {
+		s.t.Errorf("%s: %s", service, fault)
+	}
+}
+
+// off says what of the counts is more than three standard deviations away from its share, or is nothing that is expected.
+func off(counts map[string]int, shares map[string]float64) []string {
+	var faults []string
 	total := 0
 	for text, n := range counts {
 		if _, known := shares[text]; !known {
-			t.Errorf("%s: %d answers are none of those expected: %q", what, n, text)
+			faults = append(faults, fmt.Sprintf("%d answers are none of those expected: %q", n, text))
 		}
 		total += n
 	}
 	for text, share := range shares {
 		n, want := float64(counts[text]), share*float64(total)
-		if off := math.Abs(n - want); off > 3*math.Sqrt(float64(total)*share*(1-share)) {
-			t.Errorf("%s: of %d answers %.0f are %s; want about %.0f", what, total, n, text, want)
+		if math.Abs(n-want) > 3*math.Sqrt(float64(total)*share*(1-share)) {
+			faults = append(faults, fmt.Sprintf("of %d answers %.0f are %q; want about %.0f", total, n, text, want))
 		}
 	}
-	t.Logf("%s: %v", what, counts)
+	slices.Sort(faults)
+	return faults
 }
 
 // counted turns what "sort | uniq -c" prints into counts.
