@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tulle-mesh/tulle/internal/admission/review"
 	"github.com/tulle-mesh/tulle/internal/clock"
 )
 
@@ -49,12 +50,14 @@ func ValidatePath(kind string) string {
 // admitter decides on requests.
 type admitter struct {
 	Options
+
+	server review.Server
 }
 
 // Handler serves MutatePath and ValidatePath of every kind, and ConvertPath.
 func Handler(options Options) http.Handler {
 	options.Settle = cmp.Or(options.Settle, DefaultSettle)
-	a := &admitter{Options: options}
+	a := &admitter{Options: options, server: review.Server{Logger: options.Logger}}
 	mux := http.NewServeMux()
 	for _, kind := range kinds() {
 		mux.Handle("POST "+MutatePath(kind), a.serve(kind, a.mutate))

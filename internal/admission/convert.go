@@ -24,16 +24,16 @@ const versionV1alpha1 = v1beta2.Group + "/v1alpha1"
 // serveConversion answers conversion reviews.
 func (a *admitter) serveConversion(w http.ResponseWriter, r *http.Request) {
 	review := &apiextensionsv1.ConversionReview{}
-	if !a.readBody(w, r, maxConversion, review) {
+	if !a.server.Read(w, r, maxConversion, review) {
 		return
 	}
 	request := review.Request
 	switch {
 	case review.Kind != "ConversionReview" || review.APIVersion != apiextensionsv1.SchemeGroupVersion.String():
-		a.badRequest(w, r, fmt.Sprintf("this is %s %s; want apiextensions.k8s.io/v1 ConversionReview", review.APIVersion, review.Kind))
+		a.server.BadRequest(w, r, fmt.Sprintf("this is %s %s; want apiextensions.k8s.io/v1 ConversionReview", review.APIVersion, review.Kind))
 		return
 	case request == nil || request.UID == "":
-		a.badRequest(w, r, "the review holds no request with a uid")
+		a.server.BadRequest(w, r, "the review holds no request with a uid")
 		return
 	}
 	response := &apiextensionsv1.ConversionResponse{UID: request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
@@ -49,7 +49,7 @@ func (a *admitter) serveConversion(w http.ResponseWriter, r *http.Request) {
 		response.ConvertedObjects = append(response.ConvertedObjects, runtime.RawExtension{Raw: converted})
 	}
 	review.Request, review.Response = nil, response
-	a.write(w, r, review)
+	a.server.Write(w, r, review)
 }
 
 // document is an object as the API server sends it, read as far as conversion needs.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/tulle-mesh/tulle/api/v1beta2"
+	"github.com/tulle-mesh/tulle/internal/admission/review"
 )
 
 // joinGateway decides on the gateway of a new GatewayRoute. A route that no gateway takes yet waits for one.
@@ -43,7 +44,7 @@ func (a *admitter) joinGateway(ctx context.Context, s *subject) ([]string, error
 			names = append(names, g.Namespace+"/"+g.Name)
 		}
 		slices.Sort(names)
-		return nil, refusef("%s cannot be created: found multiple matching virtualGateways for namespace: %s, expecting 1 but found %d: %s. "+
+		return nil, review.Refusef("%s cannot be created: found multiple matching virtualGateways for namespace: %s, expecting 1 but found %d: %s. "+
 			"Narrow the selectors of all but one of them, or name one in spec.virtualGatewayRef",
 			s, s.object.GetNamespace(), len(names), strings.Join(names, ", "))
 	}
@@ -99,6 +100,6 @@ func oneMesh(s *subject, g *v1beta2.VirtualGateway) error {
 	if own == g.Spec.MeshRef.Name {
 		return nil
 	}
-	return refusef("%s belongs to the Mesh %q, and the VirtualGateway %s/%s that takes it to the Mesh %q (virtualGateway referenced does not belong to the mesh referenced in GatewayRoute Create): "+
+	return review.Refusef("%s belongs to the Mesh %q, and the VirtualGateway %s/%s that takes it to the Mesh %q (virtualGateway referenced does not belong to the mesh referenced in GatewayRoute Create): "+
 		"let a gateway of the route's own mesh take it", s, own, g.Namespace, g.Name, g.Spec.MeshRef.Name)
 }

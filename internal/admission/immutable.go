@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tulle-mesh/tulle/api/v1beta2"
+	"github.com/tulle-mesh/tulle/internal/admission/review"
 )
 
 // change is a field that may not change, and does.
@@ -17,7 +18,7 @@ type change struct{ field, from, to string }
 // nil old is a creation.
 func unchanged(old, s *subject) error {
 	if ref := s.meshRef; ref != nil && *ref != nil && s.meshName != "" && (*ref).Name != s.meshName {
-		return refusef("%s names two meshes: %q in spec.meshName and %q in spec.meshRef.name. An object stays in its mesh: "+
+		return review.Refusef("%s names two meshes: %q in spec.meshName and %q in spec.meshRef.name. An object stays in its mesh: "+
 			"write the same name in both, or delete the object and create it in the other mesh", s, s.meshName, (*ref).Name)
 	}
 	if old == nil {
@@ -36,7 +37,7 @@ func unchanged(old, s *subject) error {
 	if s.legacy && !old.legacy {
 		mend = "the object was made in v1beta2, and v1beta1 gives other names: write it in v1beta2, or delete it and create it anew"
 	}
-	return refusef("%s update may not change these fields: %s. It would change %s: %s", s, strings.Join(fields, ","), strings.Join(details, ", "), mend)
+	return review.Refusef("%s update may not change these fields: %s. It would change %s: %s", s, strings.Join(fields, ","), strings.Join(details, ", "), mend)
 }
 
 func changesOf(old, s *subject) []change {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/tulle-mesh/tulle/api/v1beta2"
+	"github.com/tulle-mesh/tulle/internal/admission/review"
 )
 
 // poll is the time between two looks into the cache while waiting for it.
@@ -83,7 +84,7 @@ func open(s *subject, m *v1beta2.Mesh) error {
 	if m.DeletionTimestamp == nil {
 		return nil
 	}
-	return refusef("%s cannot join the Mesh %q, which is being deleted (unable to create new content in mesh %s because it is being terminated): "+
+	return review.Refusef("%s cannot join the Mesh %q, which is being deleted (unable to create new content in mesh %s because it is being terminated): "+
 		"wait until it is gone and create it again, or use another mesh", s, m.Name, m.Name)
 }
 
@@ -98,7 +99,7 @@ func (a *admitter) admits(ctx context.Context, s *subject, m *v1beta2.Mesh) erro
 		if selects(m.Spec.NamespaceSelector, set) {
 			return nil
 		}
-		return refusef("%s names the Mesh %q in spec.meshRef, whose namespaceSelector (%s) does not match the namespace %q with labels %s: "+
+		return review.Refusef("%s names the Mesh %q in spec.meshRef, whose namespaceSelector (%s) does not match the namespace %q with labels %s: "+
 			"give the namespace these labels, or leave spec.meshRef out", s, m.Name, metav1.FormatLabelSelector(m.Spec.NamespaceSelector), namespace, set)
 	})
 }
@@ -135,12 +136,12 @@ func (a *admitter) selectedMesh(ctx context.Context, s *subject) (*v1beta2.Mesh,
 // those that scripts know.
 func noMesh(s *subject, namespace string, set labels.Set, all, matches []*v1beta2.Mesh) error {
 	if len(matches) > 1 {
-		return refusef("%s cannot be created: found multiple matching meshes for namespace: %s, expecting 1 but found %d: %s. "+
+		return review.Refusef("%s cannot be created: found multiple matching meshes for namespace: %s, expecting 1 but found %d: %s. "+
 			"Narrow the namespaceSelector of all but one of them, or name one in spec.meshRef", s, namespace, len(matches), meshNames(matches))
 	}
 	why := fmt.Sprintf("%s cannot be created: failed to find matching mesh for namespace: %s, expecting 1 but found 0. ", s, namespace)
 	if len(all) == 0 {
-		return refusef("%sThe cluster has no Mesh: create one whose namespaceSelector matches the labels of the namespace (%s)", why, set)
+		return review.Refusef("%sThe cluster has no Mesh: create one whose namespaceSelector matches the labels of the namespace (%s)", why, set)
 	}
 	asks := make([]string, 0, len(all))
 	for _, m := range all {
@@ -154,7 +155,7 @@ func noMesh(s *subject, namespace string, set labels.Set, all, matches []*v1beta
 	if more := len(asks) - 5; more > 0 {
 		asks = append(asks[:5], fmt.Sprintf("and %d more", more))
 	}
-	return refusef("%sThe namespace has the labels %s; %s. Label the namespace (kubectl label namespace %s KEY=VALUE), or name a mesh in spec.meshRef",
+	return review.Refusef("%sThe namespace has the labels %s; %s. Label the namespace (kubectl label namespace %s KEY=VALUE), or name a mesh in spec.meshRef",
 		why, set, strings.Join(asks, "; "), namespace)
 }
 

@@ -10,23 +10,24 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/tulle-mesh/tulle/api/v1beta2"
+	"github.com/tulle-mesh/tulle/internal/admission/review"
 )
 
 // mutate fills in what an object leaves open: on creation its App Mesh name, its mesh and its gateway; on an update what it
 // had already, for a manifest that is written again does not hold them.
-func (a *admitter) mutate(ctx context.Context, kind string, request *admissionv1.AdmissionRequest) (verdict, error) {
+func (a *admitter) mutate(ctx context.Context, kind string, request *admissionv1.AdmissionRequest) (review.Verdict, error) {
 	s, err := read(kind, request.Object.Raw)
 	if err != nil {
 		// The API server checks the object against its schema next, and knows better what to say.
-		return verdict{}, nil //nolint:nilerr // the fault is the schema's to report
+		return review.Verdict{}, nil //nolint:nilerr // the fault is the schema's to report
 	}
 	s.locate(request.Namespace)
 	if s.object.GetDeletionTimestamp() != nil {
-		return verdict{}, nil
+		return review.Verdict{}, nil
 	}
 	before, err := read(kind, request.Object.Raw)
 	if err != nil {
-		return verdict{}, fmt.Errorf("reading the object again: %w", err)
+		return review.Verdict{}, fmt.Errorf("reading the object again: %w", err)
 	}
 	var warnings []string
 	if request.Operation == admissionv1.Update {
@@ -35,10 +36,10 @@ func (a *admitter) mutate(ctx context.Context, kind string, request *admissionv1
 		warnings, err = a.complete(ctx, s)
 	}
 	if err != nil {
-		return verdict{}, err
+		return review.Verdict{}, err
 	}
 	patch, err := difference(request.Object.Raw, before, s)
-	return verdict{patch: patch, warnings: warnings}, err
+	return review.Verdict{Patch: patch, Warnings: warnings}, err
 }
 
 // complete fills in a new object.

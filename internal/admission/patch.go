@@ -10,20 +10,22 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/tulle-mesh/tulle/internal/admission/review"
 )
 
 // difference is the JSON patch that turns the fields of before, which raw holds, into those of after. It touches no other
 // field, so that what admission does not know survives, and its steps have one order.
-func difference(raw []byte, before, after *subject) ([]operation, error) {
-	var out []operation
+func difference(raw []byte, before, after *subject) ([]review.Operation, error) {
+	var out []review.Operation
 	set := func(field string, was, is any, gone bool) {
 		switch {
 		case apiequality.Semantic.DeepEqual(was, is):
 		case gone:
-			out = append(out, operation{Op: "remove", Path: "/spec/" + field})
+			out = append(out, review.Operation{Op: "remove", Path: "/spec/" + field})
 		default:
 			// "add" replaces what is there already.
-			out = append(out, operation{Op: "add", Path: "/spec/" + field, Value: is})
+			out = append(out, review.Operation{Op: "add", Path: "/spec/" + field, Value: is})
 		}
 	}
 	if after.awsName != nil {
@@ -45,7 +47,7 @@ func difference(raw []byte, before, after *subject) ([]operation, error) {
 		return nil, fmt.Errorf("reading the object's spec: %w", err)
 	}
 	if len(top.Spec) == 0 || bytes.Equal(top.Spec, []byte("null")) {
-		out = append([]operation{{Op: "add", Path: "/spec", Value: struct{}{}}}, out...)
+		out = append([]review.Operation{{Op: "add", Path: "/spec", Value: struct{}{}}}, out...)
 	}
 	return out, nil
 }

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tulle-mesh/tulle/api/v1beta2"
+	"github.com/tulle-mesh/tulle/internal/admission/review"
 	"github.com/tulle-mesh/tulle/internal/clock"
 )
 
@@ -46,7 +47,7 @@ func TestCallsThatAreNoReviewsAreTurnedAway(t *testing.T) {
 		"a request of another kind": {http.MethodPost, MutatePath(kindMesh), head + `,"request":{"uid":"u","kind":{"kind":"VirtualNode","version":"v1beta2"}}}`, http.StatusBadRequest},
 		"another version":           {http.MethodPost, MutatePath(kindMesh), head + `,"request":{"uid":"u","kind":{"kind":"Mesh","version":"v1beta1"}}}`, http.StatusBadRequest},
 		"more than the API server may send": {
-			http.MethodPost, ValidatePath(kindMesh), head + `,"x":"` + strings.Repeat("x", maxBody) + `"}`, http.StatusRequestEntityTooLarge,
+			http.MethodPost, ValidatePath(kindMesh), head + `,"x":"` + strings.Repeat("x", review.MaxBody) + `"}`, http.StatusRequestEntityTooLarge,
 		},
 		"a conversion of nothing":   {http.MethodPost, ConvertPath, `{"kind":"ConversionReview","apiVersion":"apiextensions.k8s.io/v1"}`, http.StatusBadRequest},
 		"no conversion review":      {http.MethodPost, ConvertPath, head + "}", http.StatusBadRequest},

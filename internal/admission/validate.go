@@ -13,20 +13,21 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/tulle-mesh/tulle/api/v1beta2"
+	"github.com/tulle-mesh/tulle/internal/admission/review"
 	"github.com/tulle-mesh/tulle/internal/mesh"
 )
 
 // validate refuses what cannot hold: faults of the object itself, and changes of what does not change. What it refers to may
 // come later.
-func (a *admitter) validate(ctx context.Context, kind string, request *admissionv1.AdmissionRequest) (verdict, error) {
+func (a *admitter) validate(ctx context.Context, kind string, request *admissionv1.AdmissionRequest) (review.Verdict, error) {
 	s, err := read(kind, request.Object.Raw)
 	if err != nil {
-		return verdict{}, refusef("this cannot be read as a %s: %v", kind, err)
+		return review.Verdict{}, review.Refusef("this cannot be read as a %s: %v", kind, err)
 	}
 	s.locate(request.Namespace)
 	if s.object.GetDeletionTimestamp() != nil {
 		// Nothing stands in the way of an object that leaves.
-		return verdict{}, nil
+		return review.Verdict{}, nil
 	}
 	var old *subject
 	if request.Operation == admissionv1.Update {
@@ -39,10 +40,10 @@ func (a *admitter) validate(ctx context.Context, kind string, request *admission
 	}
 	if old != nil && apiequality.Semantic.DeepEqual(old.spec(), s.spec()) {
 		// Only labels, annotations or finalizers change.
-		return verdict{}, nil
+		return review.Verdict{}, nil
 	}
 	if err := unchanged(old, s); err != nil {
-		return verdict{}, err
+		return review.Verdict{}, err
 	}
 	version := request.Kind
 	if request.RequestKind != nil {
@@ -55,22 +56,22 @@ func (a *admitter) validate(ctx context.Context, kind string, request *admission
 	}
 	out, err := judge(s, Faults(s.object, apiVersion, a.DefaultMesh), known)
 	if err != nil {
-		return verdict{}, err
+		return review.Verdict{}, err
 	}
 	if request.Operation == admissionv1.Create {
 		warning, err := a.conflict(ctx, s)
 		if err != nil {
-			return verdict{}, err
+			return review.Verdict{}, err
 		}
-		out.warnings = append(out.warnings, warning...)
+		out.Warnings = append(out.Warnings, warning...)
 	}
 	return out, nil
 }
 
 // judge refuses an object with faults. Those that the object had before are warnings, for a change for the better must be
 // possible in small steps.
-func judge(s *subject, faults, known []mesh.Finding) (verdict, error) {
-	var out verdict
+func judge(s *subject, faults, known []mesh.Finding) (review.Verdict, error) {
+	var out review.Verdict
 	var lines []string
 	for _, fault := range faults {
 		line := sentence(fault)
@@ -81,18 +82,18 @@ func judge(s *subject, faults, known []mesh.Finding) (verdict, error) {
 			lines = append(lines, line)
 			continue
 		}
-		out.warnings = append(out.warnings, line)
+		out.Warnings = append(out.Warnings, line)
 	}
 	const most = 10
 	switch n := len(lines); {
 	case n == 0:
 		return out, nil
 	case n == 1:
-		return verdict{}, refusef("%s is not valid: %s", s, lines[0])
+		return review.Verdict{}, review.Refusef("%s is not valid: %s", s, lines[0])
 	case n > most:
 		lines = append(lines[:most], fmt.Sprintf("and %d more", n-most))
 	}
-	return verdict{}, refusef("%s is not valid:\n- %s", s, strings.Join(lines, "\n- "))
+	return review.Verdict{}, review.Refusef("%s is not valid:\n- %s", s, strings.Join(lines, "\n- "))
 }
 
 // sentence is a finding in one line: the field, its value, what is wrong, and how to mend it.
