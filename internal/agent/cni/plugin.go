@@ -27,7 +27,7 @@ import (
 // Program is the plugin's type in a network's configuration, which is the name of its program.
 const Program = "tulle-cni"
 
-// annotationsCapability is by which containerd and CRI-O hand over a pod's annotations.
+// annotationsCapability is by which containerd hands over a pod's annotations.
 const annotationsCapability = "io.kubernetes.cri.pod-annotations"
 
 // The plugin's own error codes; those below 100 are the specification's.
@@ -117,7 +117,7 @@ func read(args *skel.CmdArgs) (*network, *redirect.Config, error) {
 			return &conf, nil, nil // not a pod of Kubernetes
 		}
 		return nil, nil, types.NewError(codeRuntime, fmt.Sprintf("the container runtime does not say what annotations pod %s has", pod), fmt.Sprintf(
-			"the plugin's entry needs \"capabilities\": {%q: true}, and the runtime must know it, as containerd 1.6 and CRI-O 1.26 do; otherwise uninstall %s and leave the redirect to the init container", annotationsCapability, Program))
+			"the plugin's entry needs \"capabilities\": {%q: true}, and the runtime must know it, as containerd has since 1.6; otherwise uninstall %s and leave the redirect to the init container", annotationsCapability, Program))
 	}
 	var annotations map[string]string
 	if err := json.Unmarshal(raw, &annotations); err != nil {
