@@ -54,6 +54,10 @@ type Identity struct {
 	clients kubernetes.Interface
 	targets []*target
 
+	// held is the keyring in force, and owned says that the Deployment was seen. They are the keeping goroutine's alone.
+	held  *keyring
+	owned bool
+
 	// serving and bundle are nil until ready is closed.
 	serving atomic.Pointer[tls.Certificate]
 	bundle  atomic.Pointer[[]byte]

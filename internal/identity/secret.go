@@ -78,6 +78,7 @@ func (i *Identity) settle(ctx context.Context) (time.Duration, error) {
 		if err != nil {
 			return retry, err
 		}
+		i.held = k
 		i.take(k)
 		return max(retry, min(longestWait, k.deadline().Sub(i.opts.Clock.Now()))), nil
 	}
@@ -94,6 +95,9 @@ func (i *Identity) once(ctx context.Context) (*keyring, error) {
 		return nil, err
 	}
 	k, faults := readKeyring(secret.Data)
+	if i.held != nil && k.rootOf(k.signer) == nil {
+		k = *i.held // what was lost is still here
+	}
 	done, err := k.tend(i.opts.Clock.Now(), i.opts.Names)
 	if err != nil {
 		return nil, err
@@ -102,7 +106,10 @@ func (i *Identity) once(ctx context.Context) (*keyring, error) {
 	if err != nil {
 		return nil, err
 	}
-	owners, adopted := i.owners(ctx, secret)
+	owners, adopted, err := i.owners(ctx, secret)
+	if err != nil {
+		return nil, err
+	}
 	if same(secret.Data, data) && !adopted {
 		return &k, nil
 	}
@@ -114,8 +121,12 @@ func (i *Identity) once(ctx context.Context) (*keyring, error) {
 	return &k, nil
 }
 
+// create makes the Secret, again with what it held where it was removed under a running replica.
 func (i *Identity) create(ctx context.Context) (*keyring, error) {
 	k := keyring{}
+	if i.held != nil {
+		k = *i.held
+	}
 	if _, err := k.tend(i.opts.Clock.Now(), i.opts.Names); err != nil {
 		return nil, err
 	}
@@ -127,7 +138,12 @@ func (i *Identity) create(ctx context.Context) (*keyring, error) {
 		ObjectMeta: metav1.ObjectMeta{Name: i.opts.Secret, Namespace: i.opts.Namespace, Labels: map[string]string{appLabel: i.opts.App}},
 		Type:       corev1.SecretTypeOpaque, Data: data,
 	}
-	secret.OwnerReferences, _ = i.owners(ctx, secret)
+	if secret.OwnerReferences, _, err = i.owners(ctx, secret); err != nil {
+		return nil, err
+	}
+	if i.owned && len(secret.OwnerReferences) == 0 {
+		return &k, nil // the control plane is being removed, and leaves nothing behind
+	}
 	if _, err := i.clients.CoreV1().Secrets(i.opts.Namespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, fmt.Errorf("%w: create the namespace, or name the control plane's own with --namespace", err)
@@ -147,25 +163,26 @@ func raced(err error) error {
 }
 
 // owners are the Secret's with the Deployment among them, so that it goes when the Deployment goes; true if it was not.
-func (i *Identity) owners(ctx context.Context, secret *corev1.Secret) ([]metav1.OwnerReference, bool) {
+func (i *Identity) owners(ctx context.Context, secret *corev1.Secret) ([]metav1.OwnerReference, bool, error) {
 	deployment, err := i.clients.AppsV1().Deployments(i.opts.Namespace).Get(ctx, i.opts.Owner, metav1.GetOptions{})
-	if err != nil {
-		if !apierrors.IsNotFound(err) {
-			i.opts.Logger.Debug("cannot read the Deployment that the certificates go with", slog.Any("error", err))
-		}
-		return secret.OwnerReferences, false
+	if apierrors.IsNotFound(err) || (err == nil && deployment.DeletionTimestamp != nil) {
+		return secret.OwnerReferences, false, nil
 	}
+	if err != nil {
+		return nil, false, fmt.Errorf("reading the Deployment that the Secret goes with: %w", err)
+	}
+	i.owned = true
 	ours := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: deployment.Name, UID: deployment.UID}
 	var others []metav1.OwnerReference
 	for _, owner := range secret.OwnerReferences {
 		if owner.UID == ours.UID {
-			return secret.OwnerReferences, false
+			return secret.OwnerReferences, false, nil
 		}
 		if owner.Kind != ours.Kind || owner.Name != ours.Name { // else that of an earlier installation
 			others = append(others, owner)
 		}
 	}
-	return append(others, ours), true
+	return append(others, ours), true, nil
 }
 
 // tell logs what became of the Secret. Faults mean that somebody else wrote it.
