@@ -127,6 +127,9 @@ A network that is not a list (.conflist), cannot be read or is older than CNI
 	return cmd
 }
 
+// serviceAccount is where a pod finds its own.
+const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
+
 // wantedBy asks the API server of the cluster that this pod runs in.
 func wantedBy(daemonSet string, log *slog.Logger) (func(context.Context) bool, error) {
 	var missing []error
@@ -139,7 +142,7 @@ func wantedBy(daemonSet string, log *slog.Logger) (func(context.Context) bool, e
 	}
 	d := cni.DaemonSet{
 		Name: daemonSet, Namespace: get("POD_NAMESPACE"), Server: net.JoinHostPort(get("KUBERNETES_SERVICE_HOST"), get("KUBERNETES_SERVICE_PORT")),
-		Credentials: "/var/run/secrets/kubernetes.io/serviceaccount", Logger: log,
+		Credentials: serviceAccount, Logger: log,
 	}
 	if err := errors.Join(missing...); err != nil {
 		return nil, &usageError{err}

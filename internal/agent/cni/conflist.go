@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -79,10 +80,7 @@ func same(a, b json.RawMessage) bool {
 }
 
 func (l *list) text(plugins []json.RawMessage) ([]byte, error) {
-	fields := map[string]json.RawMessage{}
-	for name, value := range l.fields {
-		fields[name] = value
-	}
+	fields := maps.Clone(l.fields)
 	raw, err := json.Marshal(plugins)
 	if err != nil {
 		return nil, err

@@ -53,16 +53,10 @@ func (i Installer) Run(ctx context.Context) error {
 	said := ""
 	for first := true; ; first = false {
 		changed, err := i.install(first)
-		switch {
-		case err == nil && (changed || first):
-			i.Logger.Info("the plugin is in place", "configurations", i.ConfDir, "plugins", i.BinDir)
-			said = ""
-		case err != nil && first && !errors.Is(err, errNoNetwork):
+		if err != nil && first && !errors.Is(err, errNoNetwork) {
 			return err
-		case err != nil && err.Error() != said:
-			i.Logger.Error("the plugin is not in place: pods that start now and count on it are not captured", "error", err)
-			said = err.Error()
 		}
+		said = i.say(changed || first, err, said)
 		select {
 		case <-ctx.Done():
 			return i.end(context.WithoutCancel(ctx))
@@ -72,6 +66,20 @@ func (i Installer) Run(ctx context.Context) error {
 		case <-i.Clock.After(look):
 		}
 	}
+}
+
+// say logs what came of a look at the node, a fault once while it lasts; said is the one before.
+func (i Installer) say(changed bool, err error, said string) string {
+	if err == nil {
+		if changed || said != "" {
+			i.Logger.Info("the plugin is in place", "configurations", i.ConfDir, "plugins", i.BinDir)
+		}
+		return ""
+	}
+	if err.Error() != said {
+		i.Logger.Error("the plugin is not in place: pods that start now and count on it are not captured", "error", err)
+	}
+	return err.Error()
 }
 
 // end is what happens when the installer is told to stop.
