@@ -61,6 +61,14 @@ bench: build ## Measure delivery against the floor and a SnapshotCache; writes t
 image: build ## Build the container images of tulle and tulle-agent into dist/ (no Docker needed).
 	cd hack && go run ./image -bin ../bin -envoy "$(TULLE_ENVOY)" -version '$(VERSION)' -out ../dist
 
+.PHONY: charts
+charts: ## Package the Helm charts into dist/charts, a Helm repository.
+	@sh hack/charts.sh
+
+.PHONY: demo-kind
+demo-kind: ## Run the DJ app on a Kubernetes of its own, with Docker and kind.
+	@sh hack/demo-kind.sh
+
 .PHONY: lab
 lab: ## Bring up a real one-node Kubernetes on this machine, built from Go modules (see hack/lab).
 	hack/lab/up
