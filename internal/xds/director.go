@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// Proxy is one connected client, as its first request described it. Nothing in it is proved.
+// Proxy is one connected client, as its first request described it. Nothing in it is proved but Identity.
 type Proxy struct {
 	// ID is unique for each stream of this server.
 	ID uint64 `json:"id"`
@@ -24,6 +24,17 @@ type Proxy struct {
 	Address string `json:"address,omitempty"`
 	// Delta says that the stream is incremental rather than state-of-the-world.
 	Delta bool `json:"delta,omitempty"`
+	// Identity is what the Authenticator found out about the client; "" without one.
+	Identity string `json:"identity,omitempty"`
+}
+
+// Authenticator decides who a client is and whether it may be the node that it says it is. Its methods are called at any time from many goroutines.
+type Authenticator interface {
+	// Authenticate is called once for each stream, before Director.Join, with the node id of the first request. What the client proves is in the stream's
+	// context: the peer and the metadata. The error goes to the client as it is if it is a gRPC status (UNAUTHENTICATED for a client that proves nothing,
+	// PERMISSION_DENIED for one that may not be this node), else as UNAVAILABLE.
+	// Until ctx ends, revoke may be called from any goroutine: it ends the stream with that error, should what was proved cease to hold.
+	Authenticate(ctx context.Context, nodeID string, revoke func(error)) (identity string, err error)
 }
 
 // Director decides what a proxy gets. Its methods are called at any time from many goroutines.
@@ -65,6 +76,8 @@ const (
 	CutSlowReader CutReason = "slow_reader" // the client does not read
 	CutNoAck      CutReason = "no_ack"      // the client reads but does not answer
 	CutCrowd      CutReason = "crowd"       // more streams than the limit
+	CutStranger   CutReason = "stranger"    // a client that does not prove who it is
+	CutImpostor   CutReason = "impostor"    // a client that may not be the node that it says it is, or no longer
 )
 
 // Nack is a response that a proxy refused. The proxy keeps what it had of the refused resources.

@@ -48,10 +48,14 @@ type world struct {
 	grpc  *grpc.Server
 }
 
-func start(t *testing.T, limits xds.Limits) *world {
+func start(t *testing.T, limits xds.Limits, changes ...func(*xds.Options)) *world {
 	t.Helper()
 	w := &world{t: t, clock: clock.NewFake(time.Unix(1_700_000_000, 0)), rec: newRecord(), dir: newDirectory(), lis: bufconn.Listen(64 << 10)}
-	w.srv = xds.New(xds.Options{Director: w.dir, Recorder: w.rec, Clock: w.clock, Limits: limits})
+	options := xds.Options{Director: w.dir, Recorder: w.rec, Clock: w.clock, Limits: limits}
+	for _, change := range changes {
+		change(&options)
+	}
+	w.srv = xds.New(options)
 	w.grpc = grpc.NewServer(xds.ServerOptions()...)
 	w.srv.Register(w.grpc)
 	served := make(chan error, 1)

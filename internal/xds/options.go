@@ -17,11 +17,12 @@ type Clock interface {
 
 // Options is what a Server is made from.
 type Options struct {
-	Director Director     // required
-	Clock    Clock        // required
-	Recorder Recorder     // nil: nothing is recorded
-	Logger   *slog.Logger // nil: nothing is logged
-	Limits   Limits
+	Director      Director      // required
+	Clock         Clock         // required
+	Authenticator Authenticator // nil: every client is what it says it is
+	Recorder      Recorder      // nil: nothing is recorded
+	Logger        *slog.Logger  // nil: nothing is logged
+	Limits        Limits
 }
 
 // Limits guard the server and the other proxies against a client at fault. A zero field takes the default.

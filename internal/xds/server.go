@@ -24,6 +24,7 @@ type Server struct {
 	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
 
 	director Director
+	auth     Authenticator
 	rec      Recorder
 	log      *slog.Logger
 	clock    Clock
@@ -45,7 +46,7 @@ var _ discoveryv3.AggregatedDiscoveryServiceServer = (*Server)(nil)
 // New returns a server without any group.
 func New(o Options) *Server {
 	s := &Server{
-		director: o.Director, rec: o.Recorder, log: o.Logger, clock: o.Clock, limits: o.Limits.withDefaults(),
+		director: o.Director, auth: o.Authenticator, rec: o.Recorder, log: o.Logger, clock: o.Clock, limits: o.Limits.withDefaults(),
 		groups: map[string]*group{}, assignments: map[string]*assignment{}, streams: map[*stream]struct{}{},
 	}
 	if s.rec == nil {

@@ -158,11 +158,11 @@ func (st *stream) finish(err error, reason CutReason) {
 func (st *stream) identify(n *corev3.Node) error {
 	if st.group != nil { // written by this goroutine alone
 		if id := n.GetId(); id != "" && id != st.proxy.NodeID {
-			return garbage("the node id changed from %q to %q within one stream", clip(st.proxy.NodeID), clip(id))
+			return st.srv.otherNode(st.proxy.NodeID, id)
 		}
 		return nil
 	}
-	if n == nil {
+	if n == nil && st.srv.auth == nil { // with an authenticator it is one more node that the client may not be
 		return garbage("the first request has no node")
 	}
 	st.mu.Lock()
@@ -171,17 +171,29 @@ func (st *stream) identify(n *corev3.Node) error {
 	proxy := st.proxy
 	proxy.NodeID, proxy.Cluster, proxy.Metadata, proxy.UserAgent = n.GetId(), n.GetCluster(), n.GetMetadata(), userAgent(n)
 	ctx := st.grpc.Context()
+	var err error
+	if proxy.Identity, err = st.authenticate(ctx, proxy.NodeID); err != nil {
+		return err
+	}
+	if n == nil {
+		return garbage("the first request has no node")
+	}
 	name, err := st.srv.director.Join(ctx, proxy)
 	if err != nil {
-		if ctx.Err() != nil {
-			return fmt.Errorf("stream ended: %w", context.Cause(ctx))
-		}
-		if _, ok := status.FromError(err); ok {
-			return err //nolint:wrapcheck // the director's status goes to the proxy as it is
-		}
-		return status.Error(codes.Unavailable, err.Error())
+		return refusal(ctx, err)
 	}
 	return st.srv.join(st, proxy, name)
+}
+
+// refusal is an error of the director or the authenticator as the client gets it.
+func refusal(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("stream ended: %w", context.Cause(ctx))
+	}
+	if _, ok := status.FromError(err); ok {
+		return err //nolint:wrapcheck // a status goes to the proxy as it is
+	}
+	return status.Error(codes.Unavailable, err.Error())
 }
 
 func userAgent(n *corev3.Node) string {
