@@ -38,12 +38,23 @@ type settings struct {
 func (s *settings) register(flags *pflag.FlagSet) {
 	flags.StringVar(&s.node, "node", "", "the virtual node or gateway that Envoy stands for: mesh/MESH/virtualNode/NAME, or its ARN")
 	fromEnvironment(flags, "node", "APPMESH_RESOURCE_ARN", "APPMESH_RESOURCE_NAME", "APPMESH_VIRTUAL_NODE_NAME")
-	flags.StringVar(&s.xds, "xds", "", "control plane, HOST:PORT (loopback) or unix:///PATH; several separated by commas")
-	fromEnvironment(flags, "xds", "APPMESH_XDS_ENDPOINT")
+	s.registerControlPlane(flags)
 	registerStatus(flags, &s.config.Status)
 	s.registerProcess(flags)
 	s.registerBootstrap(flags)
 	s.registerStats(flags)
+}
+
+func (s *settings) registerControlPlane(flags *pflag.FlagSet) {
+	trust := &s.config.Trust
+	flags.StringVar(&s.xds, "xds", "", "control plane, HOST:PORT or unix:///PATH; several separated by commas")
+	fromEnvironment(flags, "xds", "APPMESH_XDS_ENDPOINT")
+	flags.StringVar(&trust.CA, "xds-ca", "", "roots of the control plane's certificate: a file, or PEM text; without it only loopback addresses and unix sockets may be used")
+	fromEnvironment(flags, "xds-ca", "TULLE_XDS_CA")
+	flags.StringVar(&trust.ServerName, "xds-server-name", "", "name in the control plane's certificate (default: the host of --xds)")
+	fromEnvironment(flags, "xds-server-name", "TULLE_XDS_SERVER_NAME")
+	flags.StringVar(&trust.TokenFile, "xds-token-file", "", "file of the token that proves to the control plane which pod this is; read again for every stream")
+	fromEnvironment(flags, "xds-token-file", "TULLE_XDS_TOKEN_FILE")
 }
 
 // registerStatus adds the flag that the agent and those who ask it have in common.

@@ -67,7 +67,7 @@ func Run(ctx context.Context, stop <-chan struct{}, config Config, streams Strea
 		if err != nil {
 			return err
 		}
-		a.relay = relay.New(config.ControlPlane, a.log)
+		a.relay = relay.New(relay.Options{Endpoints: config.ControlPlane, Trust: config.Trust, Log: a.log})
 		group.Go(func() error { return a.relay.Serve(ctx, listener) })
 	}
 	status, err := a.listenStatus(ctx)

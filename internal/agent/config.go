@@ -40,6 +40,8 @@ type Config struct {
 	Bootstrap bootstrap.Settings
 	// ControlPlane is the addresses of the control plane; none is allowed only beside ConfigFile.
 	ControlPlane []relay.Endpoint
+	// Trust is how the agent knows the control plane and proves itself.
+	Trust relay.Trust
 	// RunDir is the directory of the agent's sockets and files; made if absent, one agent each.
 	RunDir string
 	// Status is where the agent answers: HOST:PORT or unix:///PATH.
@@ -90,6 +92,9 @@ func (c *Config) Validate() error {
 	}
 	if c.ConfigFile == "" && len(c.ControlPlane) == 0 {
 		fault("no control plane: give --xds or APPMESH_XDS_ENDPOINT, HOST:PORT or unix:///PATH")
+	}
+	if err := c.Trust.Check(c.ControlPlane); err != nil {
+		fault("control plane: %w", err)
 	}
 	_, _, err := splitStatus(c.Status)
 	return errors.Join(append(faults, err, checkRunDir(c.RunDir))...)

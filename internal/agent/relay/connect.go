@@ -5,6 +5,7 @@ package relay
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -20,28 +21,30 @@ import (
 // attemptLimit is how long one endpoint may take to answer before the next one is tried.
 const attemptLimit = 2 * time.Second
 
-// connect returns a connection that is up, and the index of its endpoint. It tries each endpoint once, at once one after the other. If none answers it is Envoy
+// connect returns a connection that is up, and where it leads. It tries each target once, at once one after the other. If none answers it is Envoy
 // that comes again, so that its own statistics tell whether there is a control plane.
-func (r *Relay) connect(ctx context.Context) (*grpc.ClientConn, uint32, error) {
-	n := count(r.endpoints)
-	first := r.next.Load()
-	var failures []error
-	for i := range n {
-		index := (first + i) % n
-		conn, err := r.endpoints[index].dial(ctx)
+func (r *Relay) connect(ctx context.Context) (*grpc.ClientConn, target, error) {
+	targets, failures := r.targets(ctx)
+	for _, to := range targets {
+		conn, err := r.dial(ctx, to)
 		if err == nil {
 			r.silent.Store(false)
-			return conn, index, nil
+			return conn, to, nil
 		}
-		failures = append(failures, fmt.Errorf("%s: %w", r.endpoints[index], err))
+		failures = append(failures, fmt.Errorf("%s: %w", to, err))
 	}
-	return nil, 0, errors.Join(failures...)
+	return nil, target{}, errors.Join(failures...)
 }
 
-// dial connects to the endpoint, once.
-func (e Endpoint) dial(ctx context.Context) (*grpc.ClientConn, error) {
+// dial connects to the target, once.
+func (r *Relay) dial(ctx context.Context, to target) (*grpc.ClientConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
 	defer cancel()
+	e := to.endpoint
+	secure, err := r.handshake(e)
+	if err != nil {
+		return nil, err
+	}
 	failed := make(chan error, 1) // why the dialer failed, which grpc itself tells only in more words
 	dialer := &net.Dialer{
 		// A peer that vanished without a word is noticed by TCP itself, which no server can mind.
@@ -51,7 +54,10 @@ func (e Endpoint) dial(ctx context.Context) (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient("passthrough:///"+e.String(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			c, err := dialer.DialContext(ctx, e.network, e.address)
+			c, err := dialer.DialContext(ctx, e.network, to.address)
+			if err == nil {
+				c, err = secure(ctx, c)
+			}
 			if err != nil {
 				select {
 				case failed <- err:
@@ -88,6 +94,25 @@ func (e Endpoint) dial(ctx context.Context) (*grpc.ClientConn, error) {
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// handshake returns what makes a connection to the endpoint a secure one. It is done here and not by grpc, which would not tell why it fails.
+func (r *Relay) handshake(e Endpoint) (func(context.Context, net.Conn) (net.Conn, error), error) {
+	if !r.trust.secures(e) {
+		return func(_ context.Context, c net.Conn) (net.Conn, error) { return c, nil }, nil
+	}
+	config, err := r.trust.client(e)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, c net.Conn) (net.Conn, error) {
+		secured := tls.Client(c, config)
+		if err := secured.HandshakeContext(ctx); err != nil {
+			_ = c.Close() // it is given up
+			return nil, explained(err)
+		}
+		return secured, nil
+	}, nil
 }
 
 // limitUnacknowledged ends a TCP connection whose peer has acknowledged nothing for 20 s.

@@ -17,6 +17,8 @@ import (
 type Endpoint struct {
 	// network is tcp or unix; address is what net.Dial takes with it.
 	network, address string
+	// remote says that what is sent there leaves the machine.
+	remote bool
 }
 
 // String is the endpoint as ParseEndpoints reads it.
@@ -27,8 +29,7 @@ func (e Endpoint) String() string {
 	return e.address
 }
 
-// ParseEndpoints reads a list, separated by commas, of HOST:PORT with HOST a loopback address, and unix:///PATH. The stream is in plain text, so nothing that
-// leaves the machine is allowed.
+// ParseEndpoints reads a list, separated by commas, of HOST:PORT and unix:///PATH. Which of them may be used is for Trust.Check to say.
 func ParseEndpoints(list string) ([]Endpoint, error) {
 	var endpoints []Endpoint
 	for item := range strings.SplitSeq(list, ",") {
@@ -63,9 +64,9 @@ func parseEndpoint(item string) (Endpoint, error) {
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		return Endpoint{}, fmt.Errorf("%q is not a port from 1 to 65535", port)
 	}
-	ip, err := netip.ParseAddr(host)
-	if host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return Endpoint{}, errors.New("plain text goes to loopback addresses and unix sockets alone: use 127.0.0.1:PORT, [::1]:PORT or unix:///PATH")
+	if host == "" {
+		return Endpoint{}, errors.New("want HOST:PORT or unix:///PATH")
 	}
-	return Endpoint{network: "tcp", address: item}, nil
+	ip, err := netip.ParseAddr(host)
+	return Endpoint{network: "tcp", address: item, remote: host != "localhost" && (err != nil || !ip.IsLoopback())}, nil
 }

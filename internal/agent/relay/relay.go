@@ -8,11 +8,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"log/slog"
 	"math"
 	"net"
+	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
@@ -21,22 +24,42 @@ import (
 	"google.golang.org/grpc/status"
 )
 
+// Options are what a Relay is made from.
+type Options struct {
+	// Endpoints are where the control plane is; at least one.
+	Endpoints []Endpoint
+	Trust     Trust
+	Log       *slog.Logger
+	// Lookup finds the addresses of a host; nil for the machine's own way.
+	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+}
+
 // Relay serves any gRPC method by calling the same method of the control plane. Make one with New.
 type Relay struct {
 	endpoints []Endpoint
+	trust     Trust
+	lookup    func(ctx context.Context, host string) ([]netip.Addr, error)
 	log       *slog.Logger
 	server    *grpc.Server
-	// next is the endpoint that the next stream is tried at first.
-	next atomic.Uint32
+	// seed puts the addresses of one name in an order of this relay's own, so that proxies spread over the replicas.
+	seed maphash.Seed
+	// left is the target whose stream ended last; the next stream is tried at the one after it. It is guarded by mu.
+	mu   sync.Mutex
+	left string
 	// silent is set while no endpoint answers.
 	silent atomic.Bool
 	// streams is how many streams reach the control plane now.
 	streams atomic.Int64
 }
 
-// New makes a relay to the endpoints, of which there must be at least one.
-func New(endpoints []Endpoint, log *slog.Logger) *Relay {
-	r := &Relay{endpoints: endpoints, log: log}
+// New makes a relay that serves nothing yet. The endpoints must have passed Trust.Check.
+func New(o Options) *Relay {
+	r := &Relay{endpoints: o.Endpoints, trust: o.Trust, lookup: o.Lookup, log: o.Log, seed: maphash.MakeSeed()}
+	if r.lookup == nil {
+		r.lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		}
+	}
 	r.server = grpc.NewServer(
 		grpc.ForceServerCodecV2(rawCodec{}),
 		grpc.UnknownServiceHandler(r.carry),
@@ -67,7 +90,7 @@ func (r *Relay) carry(_ any, down grpc.ServerStream) error {
 	if !ok {
 		return status.Error(codes.Internal, "relay: the stream names no method")
 	}
-	conn, index, err := r.connect(ctx)
+	conn, to, err := r.connect(ctx)
 	if err != nil {
 		if !r.silent.Swap(true) { // said once
 			r.log.WarnContext(ctx, "no endpoint of the control plane answers; Envoy keeps its configuration and comes again", "error", err)
@@ -75,9 +98,14 @@ func (r *Relay) carry(_ any, down grpc.ServerStream) error {
 		return status.Errorf(codes.Unavailable, "no endpoint of the control plane answers: %v", err)
 	}
 	defer closeQuietly(conn)
-	log := r.log.With("endpoint", r.endpoints[index].String())
+	log := r.log.With("endpoint", to.String())
+	ctx, err = r.outgoing(ctx, to)
+	if err != nil {
+		log.WarnContext(ctx, "no stream to the control plane; Envoy keeps its configuration and comes again", "error", err)
+		return status.Error(codes.Unavailable, err.Error())
+	}
 
-	up, err := conn.NewStream(outgoing(ctx), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method,
+	up, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method,
 		grpc.ForceCodecV2(rawCodec{}), grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32))
 	if err == nil {
 		r.streams.Add(1)
@@ -88,8 +116,8 @@ func (r *Relay) carry(_ any, down grpc.ServerStream) error {
 	if down.Context().Err() != nil {
 		return status.FromContextError(down.Context().Err()).Err()
 	}
-	// Whatever the reason, the next stream tries the next endpoint first: a server that ends streams is full, going away or broken.
-	r.next.Store((index + 1) % count(r.endpoints))
+	// Whatever the reason, the next stream tries the next target first: a server that ends streams is full, going away or broken.
+	r.leave(to)
 	s := status.Convert(err)
 	log.WarnContext(ctx, "the control plane ended the stream; Envoy keeps its configuration and comes again", "code", s.Code().String(), "message", s.Message())
 	return err
@@ -132,10 +160,16 @@ func pump(down grpc.ServerStream, up grpc.ClientStream) error {
 	}
 }
 
-// outgoing is the context of the call to the control plane: Envoy's own headers, but for those that belong to the connection.
-func outgoing(ctx context.Context) context.Context {
+// outgoing is the context of the call to the control plane: Envoy's own headers, but for those that belong to the connection, and what proves the pod.
+func (r *Relay) outgoing(ctx context.Context, to target) (context.Context, error) {
 	incoming, _ := metadata.FromIncomingContext(ctx)
-	return metadata.NewOutgoingContext(ctx, withoutReserved(incoming))
+	md := withoutReserved(incoming)
+	if r.trust.secures(to.endpoint) {
+		if err := r.trust.prove(md); err != nil {
+			return ctx, err
+		}
+	}
+	return metadata.NewOutgoingContext(ctx, md), nil
 }
 
 func withoutReserved(all metadata.MD) metadata.MD {
@@ -148,9 +182,6 @@ func withoutReserved(all metadata.MD) metadata.MD {
 	}
 	return kept
 }
-
-// count is the number of endpoints; a list from a command line is short.
-func count(endpoints []Endpoint) uint32 { return uint32(min(len(endpoints), math.MaxInt32)) }
 
 func closeQuietly(conn *grpc.ClientConn) {
 	// A connection that is given up has nothing left to say.

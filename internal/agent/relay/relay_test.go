@@ -78,7 +78,7 @@ func through(t *testing.T, sockets ...string) discoveryv3.AggregatedDiscoverySer
 		t.Fatal(err)
 	}
 	socket := filepath.Join(t.TempDir(), "ads.sock")
-	r := New(endpoints, slog.New(slog.DiscardHandler))
+	r := New(Options{Endpoints: endpoints, Log: slog.New(slog.DiscardHandler)})
 	listener := listen(t, socket)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
@@ -273,8 +273,8 @@ func TestParseEndpoints(t *testing.T) {
 		"localhost":                 {list: "localhost:1", want: []string{"localhost:1"}},
 		"a unix socket":             {list: "unix:///run/x.sock,127.9.9.9:5", want: []string{"unix:///run/x.sock", "127.9.9.9:5"}},
 		"nothing":                   {list: " , ", wantErr: "no endpoint of the control plane"},
-		"an address of the network": {list: "10.0.0.1:18000", wantErr: "plain text goes to loopback addresses and unix sockets alone"},
-		"a name of the network":     {list: "tulle.tulle-system:18000", wantErr: "plain text goes to loopback addresses and unix sockets alone"},
+		"the network":               {list: "10.0.0.1:18000,tulle.tulle-system:443", want: []string{"10.0.0.1:18000", "tulle.tulle-system:443"}},
+		"no host":                   {list: ":18000", wantErr: "want HOST:PORT or unix:///PATH"},
 		"no port":                   {list: "127.0.0.1", wantErr: "want HOST:PORT or unix:///PATH"},
 		"a port out of range":       {list: "127.0.0.1:70000", wantErr: "is not a port from 1 to 65535"},
 		"a relative socket":         {list: "unix://run/x.sock", wantErr: "must be absolute"},
