@@ -23,7 +23,7 @@
 {{- with $v.defaultMesh }}
 - --default-mesh={{ . }}
 {{- end }}
-{{- if $v.placeholderServices }}
+{{- if eq (toString $v.placeholderServices) "true" }}
 - --placeholder-services
 {{- end }}
 {{ include "appmesh-controller.injectorArgs" . }}
