@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Tulle Authors
+
+package inject_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/tulle-mesh/tulle/api/v1beta1"
+	"github.com/tulle-mesh/tulle/api/v1beta2"
+	"github.com/tulle-mesh/tulle/internal/clock"
+	"github.com/tulle-mesh/tulle/internal/inject"
+)
+
+// webhook is the handler with a cluster in memory behind it.
+type webhook struct {
+	handler       http.Handler
+	cluster       client.Client
+	serverVersion string
+}
+
+func scheme(t testing.TB) *runtime.Scheme {
+	t.Helper()
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1beta1.AddToScheme, v1beta2.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func newWebhook(t testing.TB, settings inject.Settings, objects []json.RawMessage) *webhook {
+	t.Helper()
+	w := &webhook{serverVersion: "v1.37.2"}
+	s := scheme(t)
+	decoder := serializer.NewCodecFactory(s).UniversalDeserializer()
+	builder := fake.NewClientBuilder().WithScheme(s)
+	for _, raw := range objects {
+		object, _, err := decoder.Decode(raw, nil, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", raw, err)
+		}
+		builder.WithRuntimeObjects(stored(object))
+	}
+	w.cluster = builder.Build()
+	if err := settings.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	w.handler = inject.Handler(inject.Options{
+		Cached: w.cluster, Live: w.cluster, Settings: settings,
+		CABundle:      func() []byte { return []byte("-----BEGIN CERTIFICATE-----\n") },
+		ServerVersion: func(context.Context) (string, error) { return w.serverVersion, nil },
+		Logger:        slog.New(slog.DiscardHandler), Clock: clock.Real{}, Settle: time.Nanosecond,
+	})
+	return w
+}
+
+// stored is an object as the API server keeps it.
+func stored(object runtime.Object) runtime.Object {
+	switch o := object.(type) {
+	case *v1beta1.Mesh:
+		return o.ToV1beta2()
+	case *v1beta1.VirtualNode:
+		return o.ToV1beta2()
+	}
+	return object
+}
+
+// answer is what becomes of a pod.
+type answer struct {
+	pod      []byte
+	patched  bool
+	refused  string
+	warnings []string
+}
+
+// create sends a pod to the webhook as the API server does, and does to it what the answer says.
+func (w *webhook) create(t testing.TB, pod []byte) answer {
+	t.Helper()
+	var meta struct{ Metadata metav1.ObjectMeta }
+	if err := json.Unmarshal(pod, &meta); err != nil {
+		t.Fatal(err)
+	}
+	review := admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
+		Request: &admissionv1.AdmissionRequest{
+			UID: "u", Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}, Namespace: meta.Metadata.Namespace, Operation: admissionv1.Create,
+			Object: runtime.RawExtension{Raw: pod},
+		},
+	}
+	response := w.send(t, review)
+	out := answer{pod: pod, warnings: response.Warnings}
+	if !response.Allowed {
+		out.refused = response.Result.Message
+		return out
+	}
+	if len(response.Patch) == 0 {
+		return out
+	}
+	patch, err := jsonpatch.DecodePatch(response.Patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.pod, err = patch.Apply(pod); err != nil {
+		t.Fatalf("the patch %s does not fit: %v", response.Patch, err)
+	}
+	out.patched = true
+	return out
+}
+
+func (w *webhook) send(t testing.TB, review admissionv1.AdmissionReview) *admissionv1.AdmissionResponse {
+	t.Helper()
+	body, err := json.Marshal(review)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorder := httptest.NewRecorder()
+	w.handler.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodPost, inject.Path, bytes.NewReader(body)))
+	if recorder.Code != http.StatusOK {
+		t.Fatalf("status %d: %s", recorder.Code, recorder.Body)
+	}
+	var got admissionv1.AdmissionReview
+	if err := json.Unmarshal(recorder.Body.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Response == nil || got.Response.UID != review.Request.UID {
+		t.Fatalf("no response to the request: %s", recorder.Body)
+	}
+	return got.Response
+}
