@@ -13,10 +13,20 @@
 {{- end -}}
 {{- end -}}
 
-{{/* What the Deployment, the Services and the budget select. The same as the original's, whose Deployment is upgraded in place. */}}
+{{/* What the Services and the budget select. */}}
 {{- define "appmesh-controller.selector" -}}
 app.kubernetes.io/name: {{ include "appmesh-controller.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{/*
+What the Deployment selects, which can never be changed: that of the Deployment which is upgraded, as the original's of either generation, and for a new one that of
+the original's last chart.
+*/}}
+{{- define "appmesh-controller.deploymentSelector" -}}
+{{- $name := include "appmesh-controller.fullname" . -}}
+{{- $have := lookup "apps/v1" "Deployment" .Release.Namespace $name | default dict -}}
+{{- (($have.spec).selector).matchLabels | default (merge (dict "control-plane" $name) (.Values.podLabels | default dict)) | toYaml -}}
 {{- end -}}
 
 {{- define "appmesh-controller.labels" -}}

@@ -13,7 +13,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* What the Deployment, the Services and the budget select. The same as the original's, whose Deployment is upgraded in place. */}}
+{{/* What the Deployment, the Service and the budget select. The same as the original's, whose Deployment is upgraded in place. */}}
 {{- define "appmesh-inject.selector" -}}
 app.kubernetes.io/name: {{ include "appmesh-inject.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
