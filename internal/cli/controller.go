@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/tulle-mesh/tulle/internal/admission"
 	"github.com/tulle-mesh/tulle/internal/decode"
 	"github.com/tulle-mesh/tulle/internal/kube"
 	"github.com/tulle-mesh/tulle/internal/mesh"
@@ -29,12 +28,13 @@ import (
 // controllerOptions are the flags of controller that have an effect.
 type controllerOptions struct {
 	kubeconfig, namespace, watchNamespace string
-	leaderElection                        bool
+	leaderElection, placeholders          bool
 	defaultMesh, clusterName              string
 	mesh                                  mesh.Options
 	xds, metrics, webhook, certificates   string
 	health                                uint16
 	log                                   *logging
+	injector                              *injectorFlags
 }
 
 func newController(env Env) *cobra.Command {
@@ -58,6 +58,8 @@ The flags of the original App Mesh controller are accepted. Those that only mean
 	flags.StringVar(&o.watchNamespace, "watch-namespace", "", "the one namespace whose objects are seen; all when empty")
 	flags.BoolVar(&o.leaderElection, "enable-leader-election", false, "agree with other replicas on the one that writes status; needed with more than one")
 	flags.StringVar(&o.defaultMesh, "default-mesh", "", "mesh of v1beta1 objects that name none, as the old injector's mesh.name")
+	flags.BoolVar(&o.placeholders, "placeholder-services", false,
+		"make a Service without a selector for each virtual service named name.namespace that has none; a Mesh's annotation "+kube.PlaceholderAnnotation+" (enabled, disabled) wins")
 	flags.StringVar(&o.clusterName, "cluster-name", "", "name of this cluster, noted in the log alone: it is no part of any other name")
 	flags.StringVar(&o.mesh.ClusterDomain, "cluster-domain", "cluster.local", "DNS domain of the cluster's Services")
 	flags.StringVar(&o.mesh.Region, "aws-region", "us-west-2", "region in ARNs, which are names alone")
@@ -67,6 +69,7 @@ The flags of the original App Mesh controller are accepted. Those that only mean
 	flags.StringVar(&o.webhook, "webhook-addr", ":9443", "where the API server's webhooks are served over TLS: host:port; empty for nowhere")
 	flags.StringVar(&o.certificates, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs", "folder of tls.crt and tls.key for the webhooks, read again when they change")
 	flags.Uint16Var(&o.health, "health-probe-port", 61779, "port of /healthz and /readyz")
+	o.injector = addInjectorFlags(flags)
 	foreign := addForeignFlags(flags)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx, stop := untilSignal(cmd.Context())
@@ -101,6 +104,10 @@ func control(ctx context.Context, env Env, o controllerOptions, foreign foreignF
 		return err
 	}
 	foreign.report(ctx, logger)
+	if o.injector.settings, err = o.injector.read(ownNamespace(env, o), o.mesh.Region, o.mesh.AccountID); err != nil {
+		return err
+	}
+	reportInjector(ctx, logger, o.injector.settings)
 	config, err := clusterConfig(o.kubeconfig)
 	if err != nil {
 		return err
@@ -112,7 +119,7 @@ func control(ctx context.Context, env Env, o controllerOptions, foreign foreignF
 		Config: config, Namespace: ownNamespace(env, o), Identity: ownName(env), WatchNamespace: o.watchNamespace,
 		LeaderElection: o.leaderElection,
 		Decode:         decode.Options{DefaultMesh: o.defaultMesh}, Mesh: o.mesh, Clock: env.Clock, Logger: logger,
-		Apply: cp.apply,
+		Apply: cp.apply, Placeholders: o.placeholders, Snapshot: func() mesh.Reader { return cp.store.Snapshot() },
 		Check: func() []mesh.Finding { return plane.Check(cp.store.Snapshot()) },
 		Refusals: func(ctx context.Context) []mesh.Finding {
 			return append(cp.plane.Refusals(cp.xds.Proxies()), peers.refusals(ctx)...)
@@ -169,9 +176,7 @@ func (o controllerOptions) listen(ctx context.Context, g *errgroup.Group, env En
 		return errors.Join(err, xdsListener.Close())
 	}
 	server := &http.Server{
-		Handler: admission.Handler(admission.Options{
-			Lookup: admission.FromReader(controller.Reader()), Logger: logger, Clock: env.Clock, DefaultMesh: o.defaultMesh,
-		}),
+		Handler:   o.webhooks(env, controller, o.injector.settings, nil, logger),
 		TLSConfig: certificateFolder(o.certificates), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}

@@ -46,6 +46,10 @@ type Options struct {
 	Apply func(context.Context, mesh.Changes)
 	// Check says what is wrong in the model beyond decoding. It may take long; it is called after changes, by the leader.
 	Check func() []mesh.Finding
+	// Placeholders makes placeholder Services for all meshes but those whose annotation says otherwise.
+	Placeholders bool
+	// Snapshot gives the model as it is; placeholder Services are made from it, and without it there are none.
+	Snapshot func() mesh.Reader
 	// Refusals says what connected proxies refuse, wherever they are connected. The leader calls it every few seconds.
 	Refusals func(context.Context) []mesh.Finding
 }
@@ -57,6 +61,8 @@ type Controller struct {
 	cache    cache.Cache
 	clients  kubernetes.Interface
 	reporter *reporter
+	// placeholders works on the leader, beside the reporter.
+	placeholders *placeholders
 }
 
 // Scheme holds the types that this package reads and writes.
@@ -95,6 +101,7 @@ func New(o Options) (*Controller, error) {
 		return nil, fmt.Errorf("client of the cluster: %w", err)
 	}
 	c.reporter = newReporter(o, c.client, c.clients.CoreV1().Events(""))
+	c.placeholders = newPlaceholders(o, c.client, c.cache)
 	return c, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -30,10 +31,17 @@ func (c *Controller) Run(ctx context.Context) error {
 		if err := c.watch(ctx, q); err != nil {
 			return ended(ctx, err)
 		}
-		newFeed(c.opts, c.reporter).run(ctx, q)
+		newFeed(c.opts, c.reporter, c.placeholders).run(ctx, q)
 		return nil
 	})
-	g.Go(func() error { return c.lead(ctx, c.reporter.run) })
+	g.Go(func() error {
+		return c.lead(ctx, func(ctx context.Context) {
+			var work sync.WaitGroup
+			work.Go(func() { c.placeholders.run(ctx) })
+			c.reporter.run(ctx)
+			work.Wait()
+		})
+	})
 	return g.Wait()
 }
 
@@ -93,12 +101,13 @@ type feed struct {
 	opts     Options
 	decoder  *decode.Decoder
 	reporter *reporter
+	services *placeholders
 	// seen is what the decoder was given of each object whose status or heartbeat may change without any meaning.
 	seen map[decode.ID]metav1.Object
 }
 
-func newFeed(o Options, r *reporter) *feed {
-	return &feed{opts: o, decoder: decode.New(o.Decode), reporter: r, seen: map[decode.ID]metav1.Object{}}
+func newFeed(o Options, r *reporter, p *placeholders) *feed {
+	return &feed{opts: o, decoder: decode.New(o.Decode), reporter: r, services: p, seen: map[decode.ID]metav1.Object{}}
 }
 
 // run applies the state that q holds as one step, then each change at once; those that come while it is worked on are taken together.
@@ -134,6 +143,7 @@ func (f *feed) step(ctx context.Context, q *queue, first bool) {
 		f.opts.Apply(ctx, changes)
 	}
 	f.reporter.observe(objects, changes)
+	f.services.observe(objects)
 }
 
 const kindDeployment = "Deployment"
