@@ -72,7 +72,7 @@ func TestControllerServesAClusterAndReportsInIt(t *testing.T) {
 			Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &stderr, Getenv: func(string) string { return "" }, Clock: clock.Real{},
 		}, []string{
 			"controller", "--kubeconfig", file, "--xds-addr", "unix://" + filepath.Join(t.TempDir(), "xds.sock"), "--metrics-addr", pages,
-			"--webhook-addr", "127.0.0.1:0", "--health-probe-port", health, "--enable-xray-tracing=true", "--aws-api-throttle=x", "--aws-account-id=123456789012",
+			"--webhook-addr", "127.0.0.1:0", "--health-probe-port", health, "--tls-min-version=VersionTLS12", "--aws-api-throttle=x", "--aws-account-id=123456789012",
 		})
 	}()
 	defer func() {
@@ -136,7 +136,7 @@ func TestControllerServesAClusterAndReportsInIt(t *testing.T) {
 	if err := json.Unmarshal([]byte(page(t, "http://"+pages+"/debug/refusals")), &refusals); err != nil || refusals == nil || len(refusals) > 0 {
 		t.Errorf("refusals %v, %v; want an empty list", refusals, err)
 	}
-	for _, flag := range []string{"--enable-xray-tracing", "--aws-api-throttle"} {
+	for _, flag := range []string{"--tls-min-version", "--aws-api-throttle"} {
 		if n := strings.Count(stderr.String(), "flag="+flag+" "); n != 1 {
 			t.Errorf("%s is logged %d times, want once:\n%s", flag, n, stderr.String())
 		}
