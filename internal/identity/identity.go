@@ -33,6 +33,8 @@ type Options struct {
 	Namespace string
 	// Secret is where authority and certificate are kept.
 	Secret string
+	// Publish is the ConfigMap that the roots are published in; empty for none.
+	Publish string
 	// Owner is the Deployment that the Secret goes with; where it does not exist the Secret has none.
 	Owner string
 	// Names are the DNS names of the serving certificate.

@@ -14,7 +14,7 @@ const appLabel = "app.kubernetes.io/name"
 func ForController(namespace, domain string) Options {
 	const app, webhooks, proxies = "appmesh-controller", "appmesh-controller-webhook-service", "appmesh-controller-xds"
 	return Options{
-		Namespace: namespace, Secret: "appmesh-controller-certs", Owner: app, App: app, Service: webhooks,
+		Namespace: namespace, Secret: "appmesh-controller-certs", Publish: Bundle, Owner: app, App: app, Service: webhooks,
 		Names:            append(serviceNames(webhooks, namespace, domain), serviceNames(proxies, namespace, domain)...),
 		MutatingWebhooks: []string{app}, ValidatingWebhooks: []string{app},
 		Definitions: []string{"meshes.appmesh.k8s.aws", "virtualnodes.appmesh.k8s.aws", "virtualservices.appmesh.k8s.aws"},
@@ -55,6 +55,12 @@ func (o Options) Rules() (cluster, own []rbacv1.PolicyRule) {
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}},
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{o.Secret}, Verbs: []string{"get", "list", "watch", "update"}},
 		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, ResourceNames: []string{o.Owner}, Verbs: []string{"get"}},
+	}
+	if o.Publish != "" {
+		own = append(own,
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}},
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{o.Publish}, Verbs: []string{"get", "update"}},
+		)
 	}
 	return cluster, own
 }

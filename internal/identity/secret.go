@@ -80,6 +80,11 @@ func (i *Identity) settle(ctx context.Context) (time.Duration, error) {
 		}
 		i.held = k
 		i.take(k)
+		if err := i.publish(ctx); errors.Is(err, errRaced) {
+			continue
+		} else if err != nil {
+			return retry, err
+		}
 		return max(retry, min(longestWait, k.deadline().Sub(i.opts.Clock.Now()))), nil
 	}
 	return retry, errRaced
@@ -106,7 +111,7 @@ func (i *Identity) once(ctx context.Context) (*keyring, error) {
 	if err != nil {
 		return nil, err
 	}
-	owners, adopted, err := i.owners(ctx, secret)
+	owners, adopted, err := i.owners(ctx, secret.OwnerReferences)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +143,7 @@ func (i *Identity) create(ctx context.Context) (*keyring, error) {
 		ObjectMeta: metav1.ObjectMeta{Name: i.opts.Secret, Namespace: i.opts.Namespace, Labels: map[string]string{appLabel: i.opts.App}},
 		Type:       corev1.SecretTypeOpaque, Data: data,
 	}
-	if secret.OwnerReferences, _, err = i.owners(ctx, secret); err != nil {
+	if secret.OwnerReferences, _, err = i.owners(ctx, secret.OwnerReferences); err != nil {
 		return nil, err
 	}
 	if i.owned && len(secret.OwnerReferences) == 0 {
@@ -162,21 +167,21 @@ func raced(err error) error {
 	return err
 }
 
-// owners are the Secret's with the Deployment among them, so that it goes when the Deployment goes; true if it was not.
-func (i *Identity) owners(ctx context.Context, secret *corev1.Secret) ([]metav1.OwnerReference, bool, error) {
+// owners are an object's with the Deployment among them, so that it goes when the Deployment goes; true if it was not.
+func (i *Identity) owners(ctx context.Context, have []metav1.OwnerReference) ([]metav1.OwnerReference, bool, error) {
 	deployment, err := i.clients.AppsV1().Deployments(i.opts.Namespace).Get(ctx, i.opts.Owner, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || (err == nil && deployment.DeletionTimestamp != nil) {
-		return secret.OwnerReferences, false, nil
+		return have, false, nil
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("reading the Deployment that the Secret goes with: %w", err)
+		return nil, false, fmt.Errorf("reading the Deployment that owns what is written: %w", err)
 	}
 	i.owned = true
 	ours := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: deployment.Name, UID: deployment.UID}
 	var others []metav1.OwnerReference
-	for _, owner := range secret.OwnerReferences {
+	for _, owner := range have {
 		if owner.UID == ours.UID {
-			return secret.OwnerReferences, false, nil
+			return have, false, nil
 		}
 		if owner.Kind != ours.Kind || owner.Name != ours.Name { // else that of an earlier installation
 			others = append(others, owner)
