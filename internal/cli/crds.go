@@ -5,6 +5,7 @@ package cli
 
 import (
 	"cmp"
+	"log/slog"
 
 	"github.com/spf13/cobra"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -72,6 +73,7 @@ written again first, in a version that stays.`,
 	flags.StringVar(&f.system, "system-namespace", "", "namespace of the control plane, which converts between versions; $POD_NAMESPACE, else appmesh-system, when empty")
 	flags.BoolVar(&f.migrate, "migrate", false, "write objects that are stored in old versions again, and take those versions off the definitions")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
+		kube.LogTo(slog.New(slog.DiscardHandler)) // what the libraries say is in the errors, too
 		f.system = cmp.Or(f.system, env.Getenv("POD_NAMESPACE"), systemNamespace)
 		d, err := openDefinitions(env, f)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/tulle-mesh/tulle/api/v1beta1"
 	"github.com/tulle-mesh/tulle/api/v1beta2"
+	"github.com/tulle-mesh/tulle/internal/kube"
 )
 
 // waitFlags are those of wait.
@@ -52,6 +54,7 @@ The chart runs it after each installation and upgrade, so that what is applied n
 			return usagef("--timeout %s: want more than 0", f.timeout)
 		}
 		f.system = cmp.Or(f.system, env.Getenv("POD_NAMESPACE"), systemNamespace)
+		kube.LogTo(slog.New(slog.DiscardHandler)) // what the libraries say is in the errors, too
 		config, err := clusterConfig(f.kubeconfig)
 		if err != nil {
 			return err

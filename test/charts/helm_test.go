@@ -9,6 +9,7 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,14 +18,17 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tulle-mesh/tulle/internal/kube"
 	"github.com/tulle-mesh/tulle/test/apiserver"
 )
 
@@ -33,7 +37,10 @@ var (
 	server apiserver.Shared
 )
 
-func TestMain(m *testing.M) { os.Exit(server.Main(m)) }
+func TestMain(m *testing.M) {
+	kube.LogTo(slog.New(slog.DiscardHandler))
+	os.Exit(server.Main(m))
+}
 
 const (
 	controllerChart = "appmesh-controller"
@@ -168,4 +175,29 @@ func newCluster(t *testing.T, namespace string) *cluster {
 func (c *cluster) upgrade(chart string, args ...string) string {
 	c.t.Helper()
 	return c.run(append([]string{"upgrade", "-i", chart, chartPath(chart), "-n", c.namespace, "--no-hooks", "--skip-crds"}, args...)...)
+}
+
+// names lists what is in a list.
+func names(t *testing.T, list client.ObjectList) []string {
+	t.Helper()
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, item := range items {
+		o, err := meta.Accessor(item)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, o.GetName())
+	}
+	return all
+}
+
+func intoTyped(t *testing.T, object map[string]any, v any) {
+	t.Helper()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, v); err != nil {
+		t.Fatal(err)
+	}
 }

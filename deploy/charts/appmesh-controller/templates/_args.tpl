@@ -27,6 +27,9 @@
 - --placeholder-services
 {{- end }}
 {{ include "appmesh-controller.injectorArgs" . }}
+{{- if ($v.cni).default }}
+- --enable-cni
+{{- end }}
 {{- range $v.extraArgs }}
 - {{ . | quote }}
 {{- end }}
@@ -83,7 +86,8 @@
 {{- include "appmesh-controller.flags" (list
   (list "xray-daemon-port" $t.port 2000)
   (list "xray-sampling-rate" $t.samplingRate 0.05)
-  (list "xray-log-level" $t.logLevel "prod")) }}
+  (list "xray-log-level" $t.logLevel "prod")
+  (list "xray-config-roleArn" $t.role "")) }}
 {{- else if eq $t.provider "jaeger" }}
 - --enable-jaeger-tracing=true
 - --jaeger-address={{ $t.address }}
