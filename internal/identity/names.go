@@ -69,4 +69,8 @@ func (o Options) Rules() (cluster, own []rbacv1.PolicyRule) {
 func Rules() (cluster, own []rbacv1.PolicyRule) { return ForController("", "").Rules() }
 
 // InjectorRules are those of the identity of the pod webhook of its own.
-func InjectorRules() (cluster, own []rbacv1.PolicyRule) { return ForInjector("", "").Rules() }
+// It also reads the roots that the controller has published in the same namespace.
+func InjectorRules() (cluster, own []rbacv1.PolicyRule) {
+	cluster, own = ForInjector("", "").Rules()
+	return cluster, append(own, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{Bundle}, Verbs: []string{"get"}})
+}
