@@ -105,7 +105,7 @@ become configuration for real Envoy proxies.`,
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newController(env), newServe(env), newCheck(env), newTranslate(env), newStatus(env), newDescribe(env), newProxies(env), newCRDs(env), newWait(env), newPlayground(env), newVersion(env))
+	root.AddCommand(newController(env), newInject(env), newServe(env), newCheck(env), newTranslate(env), newStatus(env), newDescribe(env), newProxies(env), newCRDs(env), newWait(env), newPlayground(env), newVersion(env))
 	for _, c := range root.Commands() {
 		wrapArgs(c)
 	}
