@@ -139,6 +139,21 @@ func pick(t *testing.T, list []*unstructured.Unstructured, kind, name string) *u
 	return list[i]
 }
 
+// kubeconfig writes the administrator's, as a user would have it, and returns its path.
+func kubeconfig(t *testing.T, running *apiserver.Server) string {
+	t.Helper()
+	file := clientcmdapi.NewConfig()
+	file.Clusters["c"] = &clientcmdapi.Cluster{Server: running.Config.Host, CertificateAuthority: running.Config.CAFile}
+	file.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: running.Config.BearerToken}
+	file.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	file.CurrentContext = "x"
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*file, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // cluster is a real API server with a namespace of the test's own. No pod ever runs, so hooks are left out of what Helm does with it.
 type cluster struct {
 	*helm
@@ -150,18 +165,9 @@ type cluster struct {
 func newCluster(t *testing.T, namespace string) *cluster {
 	t.Helper()
 	h := newHelm(t)
-	config := server.Get(t).Config
-	file := clientcmdapi.NewConfig()
-	file.Clusters["c"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthority: config.CAFile}
-	file.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: config.BearerToken}
-	file.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
-	file.CurrentContext = "x"
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*file, path); err != nil {
-		t.Fatal(err)
-	}
-	h.env = append(h.env, "KUBECONFIG="+path)
-	c, err := client.New(config, client.Options{Scheme: clientgoscheme.Scheme})
+	running := server.Get(t)
+	h.env = append(h.env, "KUBECONFIG="+kubeconfig(t, running))
+	c, err := client.New(running.Config, client.Options{Scheme: clientgoscheme.Scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
