@@ -48,8 +48,8 @@ The flags of the original App Mesh controller are accepted. Those that only mean
 		Example: `  # In the cluster, as the chart does
   tulle controller --enable-leader-election
 
-  # On this machine, with the cluster of a kubeconfig, without webhooks
-  tulle controller --kubeconfig ~/.kube/config --webhook-addr "" --metrics-addr 127.0.0.1:8080`,
+  # On this machine, with the cluster of a kubeconfig, without webhooks, for proxies on this machine
+  tulle controller --kubeconfig ~/.kube/config --xds-addr 127.0.0.1:15010 --webhook-addr "" --metrics-addr 127.0.0.1:8080`,
 	}
 	o := controllerOptions{log: addLogging(c)}
 	flags := c.Flags()
@@ -64,10 +64,12 @@ The flags of the original App Mesh controller are accepted. Those that only mean
 	flags.StringVar(&o.mesh.ClusterDomain, "cluster-domain", "cluster.local", "DNS domain of the cluster's Services")
 	flags.StringVar(&o.mesh.Region, "aws-region", "us-west-2", "region in ARNs, which are names alone")
 	flags.StringVar(&o.mesh.AccountID, "aws-account-id", "000000000000", "account in ARNs, 12 digits")
-	flags.StringVar(&o.xds, "xds-addr", "127.0.0.1:15010", "where proxies connect: host:port (plaintext, loopback only) or unix:///path")
+	flags.StringVar(&o.xds, "xds-addr", ":15010",
+		"where proxies connect: host:port, over TLS and with the token of their pod; on loopback and unix:///path in plaintext, and without proof")
 	flags.StringVar(&o.metrics, "metrics-addr", "0.0.0.0:8080", "where metrics and debug pages are served: host:port; empty for nowhere")
 	flags.StringVar(&o.webhook, "webhook-addr", ":9443", "where the API server's webhooks are served over TLS: host:port; empty for nowhere")
-	flags.StringVar(&o.certificates, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs", "folder of tls.crt and tls.key for the webhooks, read again when they change")
+	flags.StringVar(&o.certificates, "webhook-cert-dir", "",
+		"folder of tls.crt and tls.key for the webhooks, read again when they change, as cert-manager keeps it; the controller's own, which it tells the API server to trust, when empty")
 	flags.Uint16Var(&o.health, "health-probe-port", 61779, "port of /healthz and /readyz")
 	o.injector = addInjectorFlags(flags)
 	foreign := addForeignFlags(flags)
@@ -113,13 +115,13 @@ func control(ctx context.Context, env Env, o controllerOptions, foreign foreignF
 		return err
 	}
 	kube.LogTo(logger)
-	cp := newControlPlane(env, o.mesh, logger)
+	var cp *controlPlane // made below, from what reads the cluster, which only then runs
 	peers := newPeers(o, env, logger)
 	controller, err := kube.New(kube.Options{
 		Config: config, Namespace: ownNamespace(env, o), Identity: ownName(env), WatchNamespace: o.watchNamespace,
 		LeaderElection: o.leaderElection,
 		Decode:         decode.Options{DefaultMesh: o.defaultMesh}, Mesh: o.mesh, Clock: env.Clock, Logger: logger,
-		Apply: cp.apply, Placeholders: o.placeholders, Snapshot: func() mesh.Reader { return cp.store.Snapshot() },
+		Apply: func(ctx context.Context, changes mesh.Changes) { cp.apply(ctx, changes) }, Placeholders: o.placeholders, Snapshot: func() mesh.Reader { return cp.store.Snapshot() },
 		Check: func() []mesh.Finding { return plane.Check(cp.store.Snapshot()) },
 		Refusals: func(ctx context.Context) []mesh.Finding {
 			return append(cp.plane.Refusals(cp.xds.Proxies()), peers.refusals(ctx)...)
@@ -129,10 +131,17 @@ func control(ctx context.Context, env Env, o controllerOptions, foreign foreignF
 		return err
 	}
 	peers.reader = controller.Reader()
-	g, ctx := errgroup.WithContext(ctx)
-	if err := o.listen(ctx, g, env, cp, controller, logger); err != nil {
+	guard, err := o.guard(env, config, controller, logger)
+	if err != nil {
 		return err
 	}
+	cp = newControlPlane(env, o.mesh, guard.authenticator(), logger)
+	cp.waits = guard.waits
+	g, ctx := errgroup.WithContext(ctx)
+	if err := o.listen(ctx, g, cp, guard, o.webhooks(env, controller, o.injector.settings, guard.bundle(), logger)); err != nil {
+		return err
+	}
+	guard.run(ctx, g)
 	g.Go(func() error { cp.plane.Run(ctx); return nil })
 	g.Go(func() error { return controller.Run(ctx) })
 	logger.Info("controlling", "xds", o.xds, "metrics", o.metrics, "webhooks", o.webhook, "cluster", o.clusterName)
@@ -140,8 +149,8 @@ func control(ctx context.Context, env Env, o controllerOptions, foreign foreignF
 }
 
 // listen opens every address and serves there in g.
-func (o controllerOptions) listen(ctx context.Context, g *errgroup.Group, env Env, cp *controlPlane, controller *kube.Controller, logger *slog.Logger) error {
-	xdsListener, err := listen(ctx, "xds-addr", o.xds, true)
+func (o controllerOptions) listen(ctx context.Context, g *errgroup.Group, cp *controlPlane, guard *guard, webhooks http.Handler) error {
+	xdsListener, err := listen(ctx, "xds-addr", o.xds, false)
 	if err != nil {
 		return err
 	}
@@ -149,10 +158,12 @@ func (o controllerOptions) listen(ctx context.Context, g *errgroup.Group, env En
 		// As in serve: proxies that come before the cluster was read wait for it.
 		select {
 		case <-cp.first:
-			return cp.serveXDS(ctx, func(s *grpc.Server) error { return s.Serve(xdsListener) })
 		case <-ctx.Done():
+		}
+		if !guard.certified(ctx) || ctx.Err() != nil {
 			return xdsListener.Close()
 		}
+		return cp.serveXDS(ctx, func(s *grpc.Server) error { return s.Serve(xdsListener) }, guard.xdsOptions()...)
 	})
 	handler := controllerPages(cp)
 	for _, page := range []struct{ flag, address string }{
@@ -176,11 +187,14 @@ func (o controllerOptions) listen(ctx context.Context, g *errgroup.Group, env En
 		return errors.Join(err, xdsListener.Close())
 	}
 	server := &http.Server{
-		Handler:   o.webhooks(env, controller, o.injector.settings, nil, logger),
-		TLSConfig: certificateFolder(o.certificates), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+		Handler:   webhooks,
+		TLSConfig: guard.webhookTLS(o.certificates), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(cp.logger.Handler(), slog.LevelDebug),
 	}
 	g.Go(func() error {
+		if o.certificates == "" && !guard.certified(ctx) {
+			return l.Close()
+		}
 		return serveHTTP(ctx, server, func(s *http.Server) error { return s.ServeTLS(l, "", "") })
 	})
 	return nil

@@ -42,12 +42,17 @@ func controllerPages(cp *controlPlane) http.Handler {
 
 func port(n uint16) string { return strconv.Itoa(int(n)) }
 
-// certificateFolder serves what tls.crt and tls.key hold at the time of each handshake, so that a rotation needs no restart.
+// certificateFolder is certificateFiles of tls.crt and tls.key.
 func certificateFolder(dir string) *tls.Config {
+	return certificateFiles(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
+}
+
+// certificateFiles serves what the files hold at the time of each handshake, so that a rotation needs no restart.
+func certificateFiles(certificate, key string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
+			pair, err := tls.LoadX509KeyPair(certificate, key)
 			return &pair, err
 		},
 	}

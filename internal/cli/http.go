@@ -21,6 +21,8 @@ type status struct {
 	registry *prometheus.Registry
 	// synced is set once the first state of the input is in force.
 	synced *atomic.Bool
+	// waits says what else is missing before this may be called ready; nil for nothing.
+	waits func() string
 	// proxies and findings are read when they are asked for.
 	proxies  func() []xds.ProxyStatus
 	findings func() []mesh.Finding
@@ -34,6 +36,12 @@ func (s status) handler() http.Handler {
 		if !s.synced.Load() {
 			text(w, http.StatusServiceUnavailable, "the first read of the input has not ended")
 			return
+		}
+		if s.waits != nil {
+			if why := s.waits(); why != "" {
+				text(w, http.StatusServiceUnavailable, why)
+				return
+			}
 		}
 		text(w, http.StatusOK, "ok")
 	})

@@ -37,6 +37,12 @@ func listen(ctx context.Context, flag, address string, loopbackOnly bool) (net.L
 	return l, nil
 }
 
+// staysHere says that nothing that is sent to an address leaves the machine.
+func staysHere(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return strings.HasPrefix(address, unixScheme) || (err == nil && isLoopback(host))
+}
+
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || (ip != nil && ip.IsLoopback())

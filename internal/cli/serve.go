@@ -5,6 +5,7 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/tulle-mesh/tulle/internal/mesh"
 	"github.com/tulle-mesh/tulle/internal/metrics"
@@ -27,10 +29,11 @@ import (
 
 // serveOptions are the flags of serve.
 type serveOptions struct {
-	in   *input
-	xds  string
-	http string
-	log  *logging
+	in        *input
+	xds       string
+	cert, key string
+	http      string
+	log       *logging
 }
 
 func newServe(env Env) *cobra.Command {
@@ -43,11 +46,16 @@ A file that cannot be read keeps its last good state. /healthz, /readyz, /metric
 		Example: `  # On this machine, for proxies on this machine
   tulle serve -f manifests/ --xds 127.0.0.1:18000 --http 127.0.0.1:8080
 
+  # For proxies on other machines; whoever reaches the port gets what it asks for
+  tulle serve -f manifests/ --xds 10.0.0.1:443 --xds-tls-cert tls.crt --xds-tls-key tls.key
+
   # On a unix socket, which tulle-agent takes as APPMESH_XDS_ENDPOINT
   tulle serve -f manifests/ --xds unix:///run/tulle/xds.sock`,
 	}
 	o := serveOptions{in: addInput(c), log: addLogging(c)}
-	c.Flags().StringVar(&o.xds, "xds", "127.0.0.1:18000", "where proxies connect: host:port (plaintext, loopback only) or unix:///path")
+	c.Flags().StringVar(&o.xds, "xds", "127.0.0.1:18000", "where proxies connect: host:port (loopback only without a certificate) or unix:///path")
+	c.Flags().StringVar(&o.cert, "xds-tls-cert", "", "PEM file of the certificate that proxies are shown, read again when it changes; plaintext when empty")
+	c.Flags().StringVar(&o.key, "xds-tls-key", "", "PEM file of the certificate's key")
 	c.Flags().StringVar(&o.http, "http", "127.0.0.1:8080", "where health, metrics and debug pages are served: host:port or unix:///path; empty for nowhere")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx, stop := untilSignal(cmd.Context())
@@ -67,8 +75,12 @@ func serve(ctx context.Context, env Env, o serveOptions) error {
 	if err != nil {
 		return err
 	}
-	cp := newControlPlane(env, o.in.options(), logger)
-	xdsListener, err := listen(ctx, "xds", o.xds, true)
+	cp := newControlPlane(env, o.in.options(), nil, logger)
+	options, err := o.security(ctx, logger)
+	if err != nil {
+		return err
+	}
+	xdsListener, err := listen(ctx, "xds", o.xds, len(options) == 0)
 	if err != nil {
 		return err
 	}
@@ -77,7 +89,7 @@ func serve(ctx context.Context, env Env, o serveOptions) error {
 		// Proxies that come before the first read of the input has ended wait for it: to tell them that their node does not exist would be wrong.
 		select {
 		case <-cp.first:
-			return cp.serveXDS(ctx, func(s *grpc.Server) error { return s.Serve(xdsListener) })
+			return cp.serveXDS(ctx, func(s *grpc.Server) error { return s.Serve(xdsListener) }, options...)
 		case <-ctx.Done():
 			return xdsListener.Close()
 		}
@@ -101,6 +113,25 @@ func serve(ctx context.Context, env Env, o serveOptions) error {
 	return g.Wait()
 }
 
+// security is the gRPC server's TLS where there is a certificate.
+func (o serveOptions) security(ctx context.Context, logger *slog.Logger) ([]grpc.ServerOption, error) {
+	if o.cert == "" && o.key == "" {
+		return nil, nil
+	}
+	if o.cert == "" || o.key == "" {
+		return nil, usagef("--xds-tls-cert and --xds-tls-key belong together: give both, or neither")
+	}
+	config := certificateFiles(o.cert, o.key)
+	if _, err := config.GetCertificate(nil); err != nil {
+		return nil, usagef("--xds-tls-cert %s, --xds-tls-key %s: %w", o.cert, o.key, err)
+	}
+	if !staysHere(o.xds) {
+		logger.WarnContext(ctx, "proxies need not prove who they are: whoever reaches the address gets the configuration of any node", "xds", o.xds)
+	}
+	config.MinVersion = tls.VersionTLS13
+	return []grpc.ServerOption{grpc.Creds(credentials.NewTLS(config))}, nil
+}
+
 // controlPlane is the parts of a running control plane, wired.
 type controlPlane struct {
 	logger   *slog.Logger
@@ -111,15 +142,18 @@ type controlPlane struct {
 	synced   atomic.Bool
 	// first is closed with the first change of synced.
 	first chan struct{}
+	// waits says what else is missing before this control plane may be called ready; nil for nothing.
+	waits func() string
 }
 
-func newControlPlane(env Env, opts mesh.Options, logger *slog.Logger) *controlPlane {
+// newControlPlane wires the parts; with auth proxies must prove who they are, nil lets each be what it says.
+func newControlPlane(env Env, opts mesh.Options, auth xds.Authenticator, logger *slog.Logger) *controlPlane {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m := metrics.New(registry)
 	cp := &controlPlane{logger: logger, store: store.New(opts), registry: registry, first: make(chan struct{})}
 	cp.plane = plane.New(plane.Options{Store: cp.store, Logger: logger, Now: env.Clock.Now, Recorder: m})
-	cp.xds = xds.New(xds.Options{Director: cp.plane, Clock: env.Clock, Recorder: m, Logger: logger})
+	cp.xds = xds.New(xds.Options{Director: cp.plane, Authenticator: auth, Clock: env.Clock, Recorder: m, Logger: logger})
 	cp.plane.Deliver(cp.xds)
 	return cp
 }
@@ -140,7 +174,7 @@ func (cp *controlPlane) apply(ctx context.Context, changes mesh.Changes) {
 
 func (cp *controlPlane) status() status {
 	return status{
-		registry: cp.registry, synced: &cp.synced, proxies: cp.xds.Proxies,
+		registry: cp.registry, synced: &cp.synced, waits: cp.waits, proxies: cp.xds.Proxies,
 		findings: func() []mesh.Finding {
 			return mesh.SortFindings(append(append(cp.store.Findings(), cp.plane.Findings()...), cp.plane.Refusals(cp.xds.Proxies())...))
 		},
@@ -148,8 +182,8 @@ func (cp *controlPlane) status() status {
 }
 
 // serveXDS serves until ctx ends, then ends every stream with code 0, so that proxies come back to whoever follows.
-func (cp *controlPlane) serveXDS(ctx context.Context, run func(*grpc.Server) error) error {
-	server := grpc.NewServer(xds.ServerOptions()...)
+func (cp *controlPlane) serveXDS(ctx context.Context, run func(*grpc.Server) error, options ...grpc.ServerOption) error {
+	server := grpc.NewServer(append(xds.ServerOptions(), options...)...)
 	cp.xds.Register(server)
 	stop := context.AfterFunc(ctx, func() {
 		cp.xds.Close()
