@@ -23,7 +23,14 @@ func newCheck(env Env) *cobra.Command {
 		Short: "Say what is wrong in manifests, where, and how to mend it",
 		Long: `Check reads manifests as 'tulle serve' would, builds the configuration of every virtual node, and prints what it finds.
 
-With --cluster it looks at an installation instead: the definitions, the control plane's pods and webhooks, and what the conditions of the objects say.
+With --cluster it looks at an installation instead, and at what the conditions of the objects in it say. It finds
+  - definitions that are missing, old, stuck, stored in versions of the past, or without conversion;
+  - a control plane that does not run or does not lead, and a second one beside it, such as the original controller;
+  - webhooks that are missing, cannot be called or trusted, or belong to the original installation;
+  - certificates that are missing, damaged, over or about to be;
+  - objects and namespaces that hang in deletion;
+  - pods without the proxy that their namespace asks for, with one of an older version, one that is not connected, or that wait for the original controller.
+Each is said with why it matters and the command that mends it. It only reads; what you may not read is said, too.
 
 The exit code is 0 without errors (there may be warnings), 1 with errors, and 2 for wrong use.`,
 		Example: `  # A folder, not recursively
