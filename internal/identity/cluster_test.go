@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -72,7 +72,7 @@ func install(t *testing.T, namespace string) *installation {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, admissionv1.AddToScheme, apiextensionsv1.AddToScheme, rbacv1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, admissionregistrationv1.AddToScheme, apiextensionsv1.AddToScheme, rbacv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
@@ -323,17 +323,17 @@ func (in *installation) restricted() *rest.Config {
 }
 
 // webhooks are two configurations, each with a webhook that calls the Service and one that calls another.
-func (in *installation) webhooks(label string) (*admissionv1.MutatingWebhookConfiguration, *admissionv1.ValidatingWebhookConfiguration) {
+func (in *installation) webhooks(label string) (*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration) {
 	meta := metav1.ObjectMeta{Name: in.options.Namespace, Labels: map[string]string{"app.kubernetes.io/name": label}}
-	none := admissionv1.SideEffectClassNone
-	config := func(service string) admissionv1.WebhookClientConfig {
-		return admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: in.options.Namespace, Name: service}}
+	none := admissionregistrationv1.SideEffectClassNone
+	config := func(service string) admissionregistrationv1.WebhookClientConfig {
+		return admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: in.options.Namespace, Name: service}}
 	}
-	mutating, validating := &admissionv1.MutatingWebhookConfiguration{ObjectMeta: meta}, &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: meta}
+	mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: meta}, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: meta}
 	for _, service := range []string{in.options.Service, "another"} {
 		name := service + ".test.tulle"
-		mutating.Webhooks = append(mutating.Webhooks, admissionv1.MutatingWebhook{Name: name, SideEffects: &none, AdmissionReviewVersions: []string{"v1"}, ClientConfig: config(service)})
-		validating.Webhooks = append(validating.Webhooks, admissionv1.ValidatingWebhook{Name: name, SideEffects: &none, AdmissionReviewVersions: []string{"v1"}, ClientConfig: config(service)})
+		mutating.Webhooks = append(mutating.Webhooks, admissionregistrationv1.MutatingWebhook{Name: name, SideEffects: &none, AdmissionReviewVersions: []string{"v1"}, ClientConfig: config(service)})
+		validating.Webhooks = append(validating.Webhooks, admissionregistrationv1.ValidatingWebhook{Name: name, SideEffects: &none, AdmissionReviewVersions: []string{"v1"}, ClientConfig: config(service)})
 	}
 	return mutating, validating
 }

@@ -13,7 +13,7 @@ const appLabel = "app.kubernetes.io/name"
 // ForController are the names that tulle controller goes by, in the chart's namespace or another. domain is that of the cluster's Services.
 func ForController(namespace, domain string) Options {
 	const app, webhooks, proxies = "appmesh-controller", "appmesh-controller-webhook-service", "appmesh-controller-xds"
-	return Options{
+	return Options{ //nolint:gosec // G101: a Secret's name is no secret
 		Namespace: namespace, Secret: "appmesh-controller-certs", Publish: Bundle, Owner: app, App: app, Service: webhooks,
 		Names:            append(serviceNames(webhooks, namespace, domain), serviceNames(proxies, namespace, domain)...),
 		MutatingWebhooks: []string{app}, ValidatingWebhooks: []string{app},
@@ -24,7 +24,7 @@ func ForController(namespace, domain string) Options {
 // ForInjector are the names that tulle inject, the pod webhook of its own, goes by.
 func ForInjector(namespace, domain string) Options {
 	const app = "appmesh-inject"
-	return Options{
+	return Options{ //nolint:gosec // G101: a Secret's name is no secret
 		Namespace: namespace, Secret: "appmesh-inject-certs", Owner: app, App: app, Service: app,
 		Names: serviceNames(app, namespace, domain), MutatingWebhooks: []string{app},
 	}

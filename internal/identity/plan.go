@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,7 +58,7 @@ func planDefinition(ctx context.Context, t *target, object *unstructured.Unstruc
 	o := t.identity.opts
 	at := []string{"spec", "conversion", "webhook", "clientConfig"}
 	field := func(path ...string) string {
-		text, _, _ := unstructured.NestedString(object.Object, append(at[:len(at):len(at)], path...)...)
+		text, _, _ := unstructured.NestedString(object.Object, append(slices.Clip(at), path...)...)
 		return text
 	}
 	strategy, _, _ := unstructured.NestedString(object.Object, "spec", "conversion", "strategy")

@@ -35,15 +35,18 @@ type targetKind struct {
 var (
 	mutatingWebhooks = targetKind{
 		"MutatingWebhookConfiguration",
-		schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}, planWebhooks,
+		schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"},
+		planWebhooks,
 	}
 	validatingWebhooks = targetKind{
 		"ValidatingWebhookConfiguration",
-		schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}, planWebhooks,
+		schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"},
+		planWebhooks,
 	}
 	definitions = targetKind{
 		"CustomResourceDefinition",
-		schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, planDefinition,
+		schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+		planDefinition,
 	}
 )
 

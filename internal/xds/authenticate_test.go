@@ -93,7 +93,7 @@ func TestAClientGetsTheNodeThatItMayBe(t *testing.T) {
 
 func TestWhoeverMayBeAGetsNothingOfB(t *testing.T) {
 	t.Parallel()
-	text := func(s string) *structpb.Value { return structpb.NewStringValue(s) }
+	text := structpb.NewStringValue
 	metadataOfB := &structpb.Struct{Fields: map[string]*structpb.Value{
 		"aws.appmesh.virtual_node": text("b"), "id": text("b"), "tulle": structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{"node": text("b")}}),
 	}}
