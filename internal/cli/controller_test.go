@@ -94,7 +94,9 @@ func TestControllerServesAClusterAndReportsInIt(t *testing.T) {
 		PodSelector: &metav1.LabelSelector{},
 		Backends:    []v1beta2.Backend{{VirtualService: v1beta2.VirtualServiceBackend{VirtualServiceRef: &v1beta2.VirtualServiceReference{Name: "api"}}}},
 	}}
-	for _, o := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, m, node} {
+	for _, o := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "appmesh-system"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, m, node,
+	} {
 		if err := c.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
