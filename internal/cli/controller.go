@@ -28,6 +28,7 @@ import (
 // controllerOptions are the flags of controller that have an effect.
 type controllerOptions struct {
 	kubeconfig, namespace, watchNamespace string
+	deployment                            string
 	leaderElection, placeholders          bool
 	defaultMesh, clusterName              string
 	mesh                                  mesh.Options
@@ -55,6 +56,7 @@ The flags of the original App Mesh controller are accepted. Those that only mean
 	flags := c.Flags()
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "file that says how to reach the cluster; empty for the cluster that the program runs in, else $KUBECONFIG")
 	flags.StringVar(&o.namespace, "namespace", "", "the controller's own namespace; $POD_NAMESPACE, else appmesh-system, when empty")
+	flags.StringVar(&o.deployment, "deployment", controllerName, "the controller's own Deployment, which its Secret, ConfigMap and Lease go with")
 	flags.StringVar(&o.watchNamespace, "watch-namespace", "", "the one namespace whose objects are seen; all when empty")
 	flags.BoolVar(&o.leaderElection, "enable-leader-election", false, "agree with other replicas on the one that writes status; needed with more than one")
 	flags.StringVar(&o.defaultMesh, "default-mesh", "", "mesh of v1beta1 objects that name none, as the old injector's mesh.name")
@@ -119,7 +121,7 @@ func control(ctx context.Context, env Env, o controllerOptions, foreign foreignF
 	peers := newPeers(o, env, logger)
 	controller, err := kube.New(kube.Options{
 		Config: config, Namespace: ownNamespace(env, o), Identity: ownName(env), WatchNamespace: o.watchNamespace,
-		LeaderElection: o.leaderElection,
+		LeaderElection: o.leaderElection, Deployment: o.deployment,
 		Decode:         decode.Options{DefaultMesh: o.defaultMesh}, Mesh: o.mesh, Clock: env.Clock, Logger: logger,
 		Apply: func(ctx context.Context, changes mesh.Changes) { cp.apply(ctx, changes) }, Placeholders: o.placeholders, Snapshot: func() mesh.Reader { return cp.store.Snapshot() },
 		Check: func() []mesh.Finding { return plane.Check(cp.store.Snapshot()) },

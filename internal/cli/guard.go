@@ -40,7 +40,7 @@ func (o controllerOptions) guard(env Env, config *rest.Config, controller *kube.
 	remote, own := !staysHere(o.xds), o.webhook != "" && o.certificates == ""
 	if remote || own {
 		options := identity.ForController(ownNamespace(env, o), o.mesh.ClusterDomain)
-		options.Config, options.Clock, options.Logger = config, env.Clock, logger
+		options.Config, options.Clock, options.Logger, options.Owner = config, env.Clock, logger, o.deployment
 		if !own {
 			options.MutatingWebhooks, options.ValidatingWebhooks, options.Definitions = nil, nil, nil
 		}

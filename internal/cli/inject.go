@@ -30,6 +30,7 @@ import (
 type injectOptions struct {
 	kubeconfig, namespace, controllerNamespace string
 	mesh, clusterDomain, region, account       string
+	deployment                                 string
 	webhook, metrics                           string
 	health                                     uint16
 	injector                                   *injectorFlags
@@ -51,6 +52,7 @@ Where both run, whoever comes second finds the proxy and changes nothing. The fl
 	flags := c.Flags()
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "file that says how to reach the cluster; empty for the cluster that the program runs in, else $KUBECONFIG")
 	flags.StringVar(&o.namespace, "namespace", "", "the injector's own namespace; $POD_NAMESPACE, else appmesh-system, when empty")
+	flags.StringVar(&o.deployment, "deployment", "appmesh-inject", "the injector's own Deployment, which its Secret goes with")
 	flags.StringVar(&o.controllerNamespace, "controller-namespace", "", "namespace of the controller, whose published roots proxies trust; the injector's own when empty")
 	flags.StringVar(&o.mesh, "mesh-name", "", "mesh of v1beta1 nodes that name none; $APPMESH_NAME when empty. The controller wants the same as --default-mesh")
 	flags.StringVar(&o.clusterDomain, "cluster-domain", "cluster.local", "DNS domain of the cluster's Services")
@@ -120,7 +122,7 @@ func (o injectOptions) run(ctx context.Context, env Env, foreign foreignFlags) e
 		return err
 	}
 	own := identity.ForInjector(namespace, o.clusterDomain)
-	own.Config, own.Clock, own.Logger = config, env.Clock, logger
+	own.Config, own.Clock, own.Logger, own.Owner = config, env.Clock, logger, o.deployment
 	certificates, err := identity.New(own)
 	if err != nil {
 		return err

@@ -37,6 +37,8 @@ type Options struct {
 	WatchNamespace string
 	// LeaderElection makes replicas agree on the one that writes; without it this one does.
 	LeaderElection bool
+	// Deployment is the controller's own, which the Lease of the election goes with; empty for none.
+	Deployment string
 	Decode         decode.Options
 	Mesh           mesh.Options
 	Clock          clock.Clock

@@ -9,9 +9,7 @@ import (
 	"log/slog"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
 // LeaseName is the Lease by which replicas agree on the one that writes.
@@ -30,10 +28,9 @@ func (c *Controller) lead(ctx context.Context, work func(context.Context)) error
 		work(ctx)
 		return nil
 	}
-	lock := &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: c.opts.Namespace, Name: LeaseName},
-		Client:     c.clients.CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: c.opts.Identity},
+	lock, err := c.newLease(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // ctx has ended, which is a good end
 	}
 	for ctx.Err() == nil {
 		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
