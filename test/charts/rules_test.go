@@ -123,6 +123,9 @@ func TestTheRolesAreTheUnionOfTheRules(t *testing.T) {
 		"placeholder Services where a Mesh asks for them": {controllerChart, []string{"--set", "placeholderServices=annotated"}, map[string]rules{
 			"ClusterRole/appmesh-controller": all("appmesh-controller/cluster", "appmesh-controller/placeholder-services"),
 		}},
+		"a controller of another name": {controllerChart, []string{"--set", "fullnameOverride=mesh"}, map[string]rules{
+			"Role/mesh": renamed(all("appmesh-controller/namespace"), "deployments", "mesh"),
+		}},
 		"the injector": {injectChart, nil, map[string]rules{
 			"ClusterRole/appmesh-inject": all("appmesh-inject/cluster"), "Role/appmesh-inject": all("appmesh-inject/namespace"),
 		}},
@@ -142,4 +145,15 @@ func TestTheRolesAreTheUnionOfTheRules(t *testing.T) {
 			}
 		})
 	}
+}
+
+// renamed is a copy of rules in which those for a resource name another object.
+func renamed(list rules, resource, name string) rules {
+	list = slices.Clone(list)
+	for i := range list {
+		if slices.Contains(list[i].Resources, resource) {
+			list[i].ResourceNames = []string{name}
+		}
+	}
+	return list
 }

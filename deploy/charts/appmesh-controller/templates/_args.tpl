@@ -3,6 +3,7 @@
 {{- $v := .Values -}}
 - controller
 - --enable-leader-election
+- --deployment={{ include "appmesh-controller.fullname" . }}
 - --log-level={{ (($v.log).level) | default "info" }}
 - --metrics-addr=:8080
 - --health-probe-port={{ (((($v.livenessProbe).httpGet).port)) | default 61779 }}
@@ -64,7 +65,6 @@
   (list "envoy-admin-access-log-file" $s.envoyAdminAccessLogFile "/tmp/envoy_admin_access.log")
   (list "envoy-admin-access-enable-ipv6" $s.envoyAdminAccessEnableIPv6 false)
   (list "prestop-delay" ($s.lifecycleHooks).preStopDelay 20)
-  (list "poststart-interval" ($s.lifecycleHooks).postStartInterval 5)
   (list "poststart-timeout" ($s.lifecycleHooks).postStartTimeout 180)
   (list "readiness-probe-initial-delay" ($s.probes).readinessProbeInitialDelay 1)
   (list "readiness-probe-period" ($s.probes).readinessProbePeriod 10)

@@ -2,6 +2,7 @@
 {{- define "appmesh-inject.args" -}}
 {{- $v := .Values -}}
 - inject
+- --deployment={{ include "appmesh-inject.fullname" . }}
 - --log-level={{ ($v.log).level | default "info" }}
 - --mesh-name={{ ($v.mesh).name | default "global" }}
 - --webhook-addr=:9443
