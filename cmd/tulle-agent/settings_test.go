@@ -5,7 +5,9 @@ package main
 
 import (
 	"bytes"
+	"encoding/pem"
 	"errors"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/tulle-mesh/tulle/internal/agent"
 	"github.com/tulle-mesh/tulle/internal/agent/bootstrap"
+	"github.com/tulle-mesh/tulle/internal/agent/relay"
 )
 
 // clean takes every variable that the agent reads out of the environment, and gives it those of a test.
@@ -86,6 +89,42 @@ func TestEnvironmentOfAppMeshsImageIsRead(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("configuration (-want +got):\n%s", diff)
 	}
+}
+
+func TestWhatTheInjectorSetsForAControlPlaneInTheClusterIsRead(t *testing.T) {
+	const root = `-----BEGIN CERTIFICATE-----
+MIIBPDCB46ADAgECAgEBMAoGCCqGSM49BAMCMAwxCjAIBgNVBAMTAXQwIBcNNzAw
+MTAxMDAwMDAwWhgPMjI0MjAzMTYxMjU2MzJaMAwxCjAIBgNVBAMTAXQwWTATBgcq
+-----END CERTIFICATE-----`
+	environment := map[string]string{
+		"APPMESH_RESOURCE_ARN": "mesh/m/virtualNode/n", "APPMESH_XDS_ENDPOINT": "appmesh-controller-xds.appmesh-system.svc:443", "TULLE_ENVOY": "/bin/true",
+		"TULLE_XDS_CA": "", "TULLE_XDS_TOKEN_FILE": "/var/run/secrets/tulle/token", "TULLE_XDS_SERVER_NAME": "other",
+	}
+	clean(t, environment)
+	if _, err := read(t); err == nil || !strings.Contains(err.Error(), "give the roots of the control plane's certificate with --xds-ca or TULLE_XDS_CA") {
+		t.Errorf("without roots: %v", err)
+	}
+	t.Setenv("TULLE_XDS_CA", root)
+	if _, err := read(t); err == nil || !strings.Contains(err.Error(), "there is no certificate in the PEM") {
+		t.Errorf("with roots that are damaged: %v", err)
+	}
+	t.Setenv("TULLE_XDS_CA", wholeRoot(t))
+	got, err := read(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := relay.Trust{CA: strings.TrimSpace(wholeRoot(t)), ServerName: "other", TokenFile: "/var/run/secrets/tulle/token"}
+	if diff := cmp.Diff(want, got.Trust); diff != "" {
+		t.Errorf("trust (-want +got):\n%s", diff)
+	}
+}
+
+// wholeRoot is a certificate that can be read: that of a server of the standard library's tests.
+func wholeRoot(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
 }
 
 func TestDefaultsAreThoseOfAppMeshsImage(t *testing.T) {

@@ -452,6 +452,54 @@ func TestWhatIsSomebodyElsesIsLeftAlone(t *testing.T) {
 	}
 }
 
+func TestAChangeOfTheAuthorityIsToldToTheAPIServerBeforeItSigns(t *testing.T) {
+	t.Parallel()
+	in := install(t, "authority")
+	mutating, _ := in.webhooks(in.options.App)
+	in.create(mutating)
+	replica, _ := in.run(nil)
+	first := replica.CABundle()
+	roots := func() int { return bytes.Count(replica.CABundle(), []byte("BEGIN CERTIFICATE")) }
+	in.pass(replica, first, func() bool { return roots() == 2 })
+	both := replica.CABundle()
+	in.eventually("both roots in the webhook", func() bool {
+		in.refresh(mutating)
+		return bytes.Equal(mutating.Webhooks[0].ClientConfig.CABundle, both) && bytes.HasPrefix(both, first)
+	})
+	in.pass(replica, both, func() bool {
+		_, err := in.shown(replica, first, in.options.Names[0])
+		return err != nil
+	})
+	if shown, err := in.shown(replica, both, in.options.Names[0]); err != nil {
+		t.Errorf("signed by the second root: %v, %v", shown, err)
+	}
+}
+
+// pass lets time pass until something holds, in steps so short that no certificate expires where it is renewed in time. At every step a client that
+// trusts bundle must be content.
+func (in *installation) pass(replica *identity.Identity, bundle []byte, holds func() bool) {
+	in.t.Helper()
+	const day = 24 * time.Hour
+	for range 400 {
+		if holds() {
+			return
+		}
+		in.clock.Advance(20 * day)
+		in.eventually("a certificate that lasts", func() bool {
+			shown, err := in.shown(replica, bundle, in.options.Names[0])
+			if err != nil {
+				in.t.Fatalf("at %v: %v", in.clock.Now(), err)
+			}
+			if shown.NotAfter.Sub(in.clock.Now()) >= 29*day {
+				return true
+			}
+			in.clock.Advance(time.Hour) // the replica may just have looked at the clock before it was put forward
+			return false
+		})
+	}
+	in.t.Fatal("it did not come about in 21 years")
+}
+
 // somePEM is a certificate that the API server takes for a bundle.
 func (in *installation) somePEM() []byte {
 	in.t.Helper()
