@@ -6,6 +6,7 @@ package inject
 import (
 	"encoding/json"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -58,6 +59,9 @@ func annotations() map[string]bool {
 		annotationXRayConfig: false, annotationMesh: false, annotationVirtualNode: false, annotationIgnoredGID: false,
 	}
 }
+
+// Annotations are the names of all annotations that the webhook knows, sorted.
+func Annotations() []string { return slices.Sorted(maps.Keys(annotations())) }
 
 // known warns of annotations that nothing reads, which are mostly slips of the pen.
 func (s *subject) known() {
@@ -142,11 +146,12 @@ func (s *subject) mounts(annotation string) ([]mount, error) {
 		if item == "" {
 			continue
 		}
-		name, path, ok := strings.Cut(item, ":")
-		m := mount{volume: strings.TrimSpace(name), path: strings.TrimSpace(path)}
+		name, where, ok := strings.Cut(item, ":")
+		m := mount{volume: strings.TrimSpace(name), path: strings.TrimSpace(where)}
 		if !ok || m.volume == "" || !strings.HasPrefix(m.path, "/") || strings.Contains(m.path, ":") {
 			return nil, s.wrong(annotation, "%q: want NAME:/PATH, NAME:/PATH", item)
 		}
+		m.path = path.Clean(m.path)
 		out = append(out, m)
 	}
 	return out, nil

@@ -48,7 +48,7 @@ func (s *subject) gateway() error {
 	if err != nil {
 		return err
 	}
-	if err := s.addVolume(tokenVolume()); err != nil {
+	if err := s.addOwn(tokenVolume()); err != nil {
 		return err
 	}
 	for _, m := range append(mounts, corev1.VolumeMount{Name: volumeToken, MountPath: tokenPath, ReadOnly: true}) {

@@ -37,11 +37,11 @@ func (s *subject) proxy() error {
 	if mode, ok := s.pod.Annotations[annotationSidecarMode]; ok && !slices.Contains([]string{SidecarNative, SidecarClassic, SidecarAuto}, mode) {
 		return s.wrong(annotationSidecarMode, "%q: want native, classic or auto", mode)
 	}
-	container, err := s.container()
-	if err != nil {
+	if err := s.addVolumes(); err != nil {
 		return err
 	}
-	if err := s.addVolumes(); err != nil {
+	container, err := s.container()
+	if err != nil {
 		return err
 	}
 	if s.isNative() {

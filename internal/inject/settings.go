@@ -184,7 +184,7 @@ func (s *Settings) Validate() error {
 	} {
 		request, err := resource.ParseQuantity(pair[0])
 		limit, limitErr := resource.ParseQuantity(pair[1])
-		if err == nil && limitErr == nil && request.Cmp(limit) > 0 {
+		if err == nil && limitErr == nil && limit.Sign() >= 0 && request.Cmp(limit) > 0 {
 			fault(flag, "%s is below what is requested, %s", pair[1], pair[0])
 		}
 	}

@@ -6,13 +6,14 @@ package inject
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/tulle-mesh/tulle/internal/admission/review"
 )
 
 // The proxy's own volumes. The token is for the control plane alone; the other holds its sockets and its bootstrap.
@@ -48,12 +49,20 @@ func (s *subject) addVolume(v corev1.Volume) error {
 	return s.doc.insert(last, v, "spec", "volumes")
 }
 
+// addOwn adds a volume of the mesh. One of that name that the pod came with would stand in its place.
+func (s *subject) addOwn(v corev1.Volume) error {
+	if s.volumeOf(v.Name) != nil {
+		return review.Refusef("%s has a volume %q, whose name is the mesh's: call it otherwise", s, v.Name)
+	}
+	return s.addVolume(v)
+}
+
 // addVolumes adds those that every proxy of a node has. The secrets' and the socket's come with their mounts.
 func (s *subject) addVolumes() error {
-	if err := s.addVolume(tokenVolume()); err != nil {
+	if err := s.addOwn(tokenVolume()); err != nil {
 		return err
 	}
-	return s.addVolume(corev1.Volume{Name: volumeFiles, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+	return s.addOwn(corev1.Volume{Name: volumeFiles, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 }
 
 // proxyMounts are the mounts of a node's proxy. What annotations ask for is read-only.
@@ -163,7 +172,7 @@ func (s *subject) sdsMount() ([]corev1.VolumeMount, error) {
 		}
 	}
 	if have := s.volumeOf(name); have != nil && (have.HostPath == nil || have.HostPath.Path != s.settings.SDSPath) {
-		return nil, fmt.Errorf("the pod has a volume %q that is something else", name)
+		return nil, review.Refusef("%s has a volume %q, whose name is the mesh's: call it otherwise", s, name)
 	}
 	err := s.addVolume(corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
 		HostPath: &corev1.HostPathVolumeSource{Path: s.settings.SDSPath, Type: new(corev1.HostPathSocket)},

@@ -46,19 +46,11 @@ func scheme(t testing.TB) *runtime.Scheme {
 	return s
 }
 
-func newWebhook(t testing.TB, settings inject.Settings, objects []json.RawMessage) *webhook {
+func newWebhook(t testing.TB, settings inject.Settings, raw []json.RawMessage) *webhook {
 	t.Helper()
 	w := &webhook{serverVersion: "v1.37.2"}
 	s := scheme(t)
-	decoder := serializer.NewCodecFactory(s).UniversalDeserializer()
-	builder := fake.NewClientBuilder().WithScheme(s)
-	for _, raw := range objects {
-		object, _, err := decoder.Decode(raw, nil, nil)
-		if err != nil {
-			t.Fatalf("%s: %v", raw, err)
-		}
-		builder.WithRuntimeObjects(stored(object))
-	}
+	builder := fake.NewClientBuilder().WithScheme(s).WithObjects(objects(t, raw)...)
 	w.cluster = builder.Build()
 	if err := settings.Validate(); err != nil {
 		t.Fatal(err)
@@ -70,6 +62,25 @@ func newWebhook(t testing.TB, settings inject.Settings, objects []json.RawMessag
 		Logger:        slog.New(slog.DiscardHandler), Clock: clock.Real{}, Settle: time.Nanosecond,
 	})
 	return w
+}
+
+// objects reads objects as the API server keeps them.
+func objects(t testing.TB, list []json.RawMessage) []client.Object {
+	t.Helper()
+	decoder := serializer.NewCodecFactory(scheme(t)).UniversalDeserializer()
+	out := make([]client.Object, 0, len(list))
+	for _, raw := range list {
+		object, _, err := decoder.Decode(raw, nil, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", raw, err)
+		}
+		stored, ok := stored(object).(client.Object)
+		if !ok {
+			t.Fatalf("%T is no object", object)
+		}
+		out = append(out, stored)
+	}
+	return out
 }
 
 // stored is an object as the API server keeps it.
