@@ -12,7 +12,7 @@ import (
 	"slices"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,7 +35,7 @@ type trust struct {
 func (k *checkup) checkCertificates(ctx context.Context) error {
 	trusts := k.trusts()
 	for _, o := range []identity.Options{identity.ForController(k.System, ""), identity.ForInjector(k.System, "")} {
-		if o.Owner == injectorName && !slices.ContainsFunc(k.mutating, func(c admissionv1.MutatingWebhookConfiguration) bool { return c.Name == injectorName }) {
+		if o.Owner == injectorName && !slices.ContainsFunc(k.mutating, func(c admissionregistrationv1.MutatingWebhookConfiguration) bool { return c.Name == injectorName }) {
 			continue // that chart is not installed
 		}
 		if o.Owner == controllerName && len(k.replicas()) == 0 {

@@ -57,7 +57,7 @@ func (k *checkup) checkReplicas(context.Context) error {
 	replicas := k.replicas()
 	if len(replicas) == 0 {
 		k.wrong(ReasonNotRunning, mesh.Source{Kind: "Namespace", Name: k.System},
-			"no pod of the control plane runs in this namespace, so nothing of what is applied comes into force", installChart(controllerName, k.System)+", or, if it is in another namespace, name that with --system-namespace")
+			"no pod of the control plane runs in this namespace, so nothing of what is applied comes into force", k.installChart()+", or, if it is in another namespace, name that with --system-namespace")
 		return nil
 	}
 	ready := 0

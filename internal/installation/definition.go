@@ -58,7 +58,7 @@ func (k *checkup) checkDefinition(ctx context.Context, have, want *apiextensions
 		return nil
 	}
 	for _, c := range have.Status.Conditions {
-		if c.Type == apiextensionsv1.NamesAccepted && c.Status == apiextensionsv1.ConditionFalse || c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionFalse {
+		if c.Status == apiextensionsv1.ConditionFalse && (c.Type == apiextensionsv1.NamesAccepted || c.Type == apiextensionsv1.Established && k.longAgo(&c.LastTransitionTime)) {
 			k.wrong(ReasonNotInstalled, at, "the API server does not serve this kind: "+c.Message, "kubectl describe crd "+have.Name)
 			return nil
 		}

@@ -11,7 +11,7 @@ import (
 	"fmt"
 	"time"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -71,8 +71,8 @@ type checkup struct {
 	client.Client
 
 	definitions []apiextensionsv1.CustomResourceDefinition
-	mutating    []admissionv1.MutatingWebhookConfiguration
-	validating  []admissionv1.ValidatingWebhookConfiguration
+	mutating    []admissionregistrationv1.MutatingWebhookConfiguration
+	validating  []admissionregistrationv1.ValidatingWebhookConfiguration
 	namespaces  []corev1.Namespace
 	pods        []corev1.Pod
 	deployments []appsv1.Deployment
@@ -110,7 +110,7 @@ func Check(ctx context.Context, o Options) ([]mesh.Finding, error) {
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, admissionv1.AddToScheme, apiextensionsv1.AddToScheme, coordinationv1.AddToScheme, discoveryv1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, admissionregistrationv1.AddToScheme, apiextensionsv1.AddToScheme, coordinationv1.AddToScheme, discoveryv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, err
@@ -126,8 +126,8 @@ const page = 500
 // read reads the lists that more than one check needs.
 func (k *checkup) read(ctx context.Context) error {
 	var definitions apiextensionsv1.CustomResourceDefinitionList
-	var mutating admissionv1.MutatingWebhookConfigurationList
-	var validating admissionv1.ValidatingWebhookConfigurationList
+	var mutating admissionregistrationv1.MutatingWebhookConfigurationList
+	var validating admissionregistrationv1.ValidatingWebhookConfigurationList
 	var namespaces corev1.NamespaceList
 	var pods corev1.PodList
 	var deployments appsv1.DeploymentList
@@ -145,9 +145,9 @@ func (k *checkup) read(ctx context.Context) error {
 }
 
 // list reads a whole list page by page.
-func (k *checkup) list(ctx context.Context, what string, into client.ObjectList, each func(), in ...client.ListOption) error {
+func (k *checkup) list(ctx context.Context, what string, into client.ObjectList, each func()) error {
 	for next := ""; ; {
-		err := k.List(ctx, into, append(in, client.Limit(page), client.Continue(next))...)
+		err := k.List(ctx, into, client.Limit(page), client.Continue(next))
 		if err != nil {
 			return k.unreadable(what, err)
 		}

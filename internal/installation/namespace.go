@@ -28,13 +28,13 @@ func (k *checkup) checkNamespaces(context.Context) error {
 		value, labelled := n.Labels[injection]
 		at := mesh.Source{Kind: "Namespace", Name: n.Name}
 		switch {
-		case !labelled:
+		case !labelled || n.DeletionTimestamp != nil:
 		case value != "enabled" && value != "disabled":
 			k.odd(mesh.ReasonInvalid, at, fmt.Sprintf("the label %s is %q, which means nothing: pods start without a proxy", injection, value),
 				fmt.Sprintf("kubectl label namespace %s --overwrite %s=enabled", n.Name, injection))
 		case value == "enabled" && !heard:
 			k.wrong(ReasonNoSidecar, at, "this namespace asks for proxies, and there is no webhook that puts them into pods: pods start without one, and pass the mesh by",
-				installChart(controllerName, k.System)+"; then restart what runs here: kubectl -n "+n.Name+" rollout restart deployment")
+				k.installChart()+"; then restart what runs here: kubectl -n "+n.Name+" rollout restart deployment")
 		}
 	}
 	return nil

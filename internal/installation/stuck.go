@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,7 +36,7 @@ func (k *checkup) checkStuck(ctx context.Context) error {
 					k.checkDeleted(&list.Items[i], d.Spec.Names.Kind, d.Spec.Names.Plural)
 				}
 			})
-			if err != nil && !meta.IsNoMatchError(err) {
+			if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) { // it may just have gone
 				return err
 			}
 		}

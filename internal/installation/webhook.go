@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -28,8 +28,6 @@ const (
 	injectorName   = "appmesh-inject"
 	// nameLabel is on all that the charts install.
 	nameLabel = "app.kubernetes.io/name"
-	// podPath is where both charts' pod webhooks are served; that of the older injector was "/".
-	podPath = "/mutate-v1-pod"
 )
 
 // webhook is what both sorts of configurations say of one.
@@ -38,8 +36,8 @@ type webhook struct {
 	at     mesh.Source
 	labels map[string]string
 	name   string
-	client admissionv1.WebhookClientConfig
-	rules  []admissionv1.RuleWithOperations
+	client admissionregistrationv1.WebhookClientConfig
+	rules  []admissionregistrationv1.RuleWithOperations
 	// ignored says that the API server goes on without an answer.
 	ignored bool
 }
@@ -63,7 +61,9 @@ func (k *checkup) webhooks() []webhook {
 	return all
 }
 
-func ignores(p *admissionv1.FailurePolicyType) bool { return p != nil && *p == admissionv1.Ignore }
+func ignores(p *admissionregistrationv1.FailurePolicyType) bool {
+	return p != nil && *p == admissionregistrationv1.Ignore
+}
 
 // ours says that the webhook is one of the charts'.
 func (w *webhook) ours() bool {
@@ -78,12 +78,12 @@ func (w *webhook) old() bool {
 }
 
 func (w *webhook) takesPods() bool {
-	return slices.ContainsFunc(w.rules, func(r admissionv1.RuleWithOperations) bool { return slices.Contains(r.Resources, "pods") })
+	return slices.ContainsFunc(w.rules, func(r admissionregistrationv1.RuleWithOperations) bool { return slices.Contains(r.Resources, "pods") })
 }
 
 // appMesh says that the webhook is for App Mesh's objects or pods, whoever made it.
 func (w *webhook) appMesh() bool {
-	return strings.HasSuffix(w.name, "."+v1beta2.Group) || w.old() || slices.ContainsFunc(w.rules, func(r admissionv1.RuleWithOperations) bool {
+	return strings.HasSuffix(w.name, "."+v1beta2.Group) || w.old() || slices.ContainsFunc(w.rules, func(r admissionregistrationv1.RuleWithOperations) bool {
 		return slices.Contains(r.APIGroups, v1beta2.Group)
 	})
 }
@@ -95,13 +95,13 @@ func (w *webhook) injects() bool {
 
 // checkWebhooks looks for the charts' webhooks, whether they can be called, and for those of others.
 func (k *checkup) checkWebhooks(ctx context.Context) error {
-	if !k.unread["mutatingwebhookconfigurations"] && !slices.ContainsFunc(k.mutating, func(c admissionv1.MutatingWebhookConfiguration) bool { return c.Name == controllerName }) {
+	if !k.unread["mutatingwebhookconfigurations"] && !slices.ContainsFunc(k.mutating, func(c admissionregistrationv1.MutatingWebhookConfiguration) bool { return c.Name == controllerName }) {
 		k.wrong(ReasonNotInstalled, mesh.Source{Kind: kindMutating, Name: controllerName},
-			"the webhooks that fill in defaults and put proxies into pods are not there: pods start without a proxy", installChart(controllerName, k.System))
+			"the webhooks that fill in defaults and put proxies into pods are not there: pods start without a proxy", k.installChart())
 	}
-	if !k.unread["validatingwebhookconfigurations"] && !slices.ContainsFunc(k.validating, func(c admissionv1.ValidatingWebhookConfiguration) bool { return c.Name == controllerName }) {
+	if !k.unread["validatingwebhookconfigurations"] && !slices.ContainsFunc(k.validating, func(c admissionregistrationv1.ValidatingWebhookConfiguration) bool { return c.Name == controllerName }) {
 		k.wrong(ReasonNotInstalled, mesh.Source{Kind: kindValidating, Name: controllerName},
-			"the webhooks that check objects are not there: mistakes are found late, in conditions alone", installChart(controllerName, k.System))
+			"the webhooks that check objects are not there: mistakes are found late, in conditions alone", k.installChart())
 	}
 	told := map[mesh.Source]bool{}
 	for _, w := range k.webhooks() {
@@ -125,8 +125,9 @@ func (k *checkup) checkWebhooks(ctx context.Context) error {
 	return nil
 }
 
-func installChart(name, namespace string) string {
-	return fmt.Sprintf("helm upgrade -i %s eks/%s -n %s", name, name, namespace)
+// installChart is the command that puts the control plane in place.
+func (k *checkup) installChart() string {
+	return fmt.Sprintf("helm upgrade -i %s eks/%s -n %s", controllerName, controllerName, k.System)
 }
 
 // callee is what the API server calls.
@@ -145,7 +146,7 @@ func reference(s *apiextensionsv1.ServiceReference) *client.ObjectKey {
 	return &client.ObjectKey{Namespace: s.Namespace, Name: s.Name}
 }
 
-func admissionReference(s *admissionv1.ServiceReference) *client.ObjectKey {
+func admissionReference(s *admissionregistrationv1.ServiceReference) *client.ObjectKey {
 	if s == nil {
 		return nil
 	}
@@ -165,7 +166,7 @@ func (k *checkup) checkClient(ctx context.Context, c callee) error {
 	err := k.Get(ctx, *c.service, service)
 	if apierrors.IsNotFound(err) {
 		k.wrong(ReasonUnreachable, c.at, fmt.Sprintf("%s are asked of the Service %s, which does not exist: %s", c.what, c.service, c.harm),
-			installChart(controllerName, k.System)+", or, if the control plane is in another namespace, name it with --system-namespace")
+			k.installChart()+", or, if the control plane is in another namespace, name it with --system-namespace")
 		return nil
 	}
 	if err != nil {
