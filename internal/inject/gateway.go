@@ -30,20 +30,30 @@ func (s *subject) gateway() error {
 			return err
 		}
 	}
-	if err := s.gatewayVariables(container, at); err != nil {
-		return err
+	for _, step := range []func(*corev1.Container, func(...string) []string) error{s.gatewayVariables, s.gatewayProbe, s.gatewayMounts} {
+		if err := step(container, at); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// gatewayProbe adds what the container has not of its own: the readiness probe, and the drain before its end.
+func (s *subject) gatewayProbe(container *corev1.Container, at func(...string) []string) error {
 	if container.ReadinessProbe == nil {
 		if err := s.doc.set(s.readinessProbe(), at("readinessProbe")...); err != nil {
 			return err
 		}
 	}
-	if container.Lifecycle == nil || container.Lifecycle.PreStop == nil {
-		drain := corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{agentPath, "drain"}}}
-		if err := s.doc.set(drain, at("lifecycle", "preStop")...); err != nil {
-			return err
-		}
+	if container.Lifecycle != nil && container.Lifecycle.PreStop != nil {
+		return nil
 	}
+	drain := corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{agentPath, "drain"}}}
+	return s.doc.set(drain, at("lifecycle", "preStop")...)
+}
+
+// gatewayMounts adds the token, and the socket where certificates come from it.
+func (s *subject) gatewayMounts(container *corev1.Container, at func(...string) []string) error {
 	mounts, err := s.sdsMount()
 	if err != nil {
 		return err

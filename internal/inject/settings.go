@@ -116,9 +116,12 @@ type XRay struct {
 // Repository is that of the proxy's image.
 const Repository = "ghcr.io/tulle-mesh/tulle-agent"
 
-// Tag is the tag of the proxy's image that belongs to this build: its version, less what follows the release's number.
+// Tag is the tag of the proxy's image that belongs to this build: its version, less what follows the release's number, and latest where it is of no release.
 func Tag() string {
 	tag, _, _ := strings.Cut(version.String(), "-")
+	if !strings.HasPrefix(tag, "v") {
+		return "latest"
+	}
 	return tag
 }
 
@@ -144,70 +147,82 @@ func logLevels() []string {
 
 var roleARN = regexp.MustCompile(`^arn:(aws|aws-us-gov|aws-cn|aws-iso[a-z-]*):iam::\d{12}:role/[\w+=,.@/-]+$`)
 
+// faults gathers what is wrong, each with the flag that sets it.
+type faults struct{ list []error }
+
+func (f *faults) add(flag, format string, args ...any) {
+	f.list = append(f.list, fmt.Errorf("--%s: %s", flag, fmt.Sprintf(format, args...)))
+}
+
 // Validate gathers all faults, each with the flag that sets it.
 func (s *Settings) Validate() error {
-	var faults []error
-	fault := func(flag, format string, args ...any) {
-		faults = append(faults, fmt.Errorf("--%s: %s", flag, fmt.Sprintf(format, args...)))
-	}
+	f := &faults{}
+	s.checkProxy(f)
+	s.checkTimes(f)
+	s.checkResources(f)
+	s.checkTracers(f)
+	s.checkXRay(f)
+	slices.SortFunc(f.list, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(f.list...)
+}
+
+func (s *Settings) checkProxy(f *faults) {
 	if strings.HasPrefix(s.Image, ":") || strings.HasSuffix(s.Image, ":") || s.Image == "" {
-		fault("sidecar-image-repository", "%q is no image: give a repository, and a tag with --sidecar-image-tag", s.Image)
+		f.add("sidecar-image-repository", "%q is no image: give a repository, and a tag with --sidecar-image-tag", s.Image)
 	}
 	if !slices.Contains([]string{SidecarNative, SidecarClassic, SidecarAuto}, s.SidecarMode) {
-		fault("sidecar-mode", "%q: want native, classic or auto", s.SidecarMode)
+		f.add("sidecar-mode", "%q: want native, classic or auto", s.SidecarMode)
 	}
 	if !slices.Contains(logLevels(), strings.ToLower(s.LogLevel)) {
-		fault("sidecar-log-level", "%q: want one of %s", s.LogLevel, strings.Join(logLevels(), ", "))
+		f.add("sidecar-log-level", "%q: want one of %s", s.LogLevel, strings.Join(logLevels(), ", "))
 	}
 	if s.AdminPort == 0 {
-		fault("envoy-admin-access-port", "want 1 to 65535: the probes ask there")
+		f.add("envoy-admin-access-port", "want 1 to 65535: the probes ask there")
 	}
 	if _, _, err := net.SplitHostPort(s.XDSEndpoint); err != nil && !strings.HasPrefix(s.XDSEndpoint, "unix:///") {
-		fault("xds-endpoint", "%q: want host:port", s.XDSEndpoint)
+		f.add("xds-endpoint", "%q: want host:port", s.XDSEndpoint)
 	}
 	if _, err := redirect.ParseIPs(s.IgnoredIPs); err != nil {
-		fault("ignored-ips", "%v", err)
+		f.add("ignored-ips", "%v", err)
 	}
+	if s.SDS && !path.IsAbs(s.SDSPath) {
+		f.add("sds-uds-path", "%q: want an absolute path", s.SDSPath)
+	}
+}
+
+func (s *Settings) checkTimes(f *faults) {
 	if _, err := s.drainWait(); err != nil {
-		fault("prestop-delay", "%v", err)
+		f.add("prestop-delay", "%v", err)
 	}
 	for flag, n := range map[string]int32{"poststart-timeout": s.ReadyTimeout, "readiness-probe-period": s.ReadinessPeriod} {
 		if n < 1 {
-			fault(flag, "%d: want 1 second or more", n)
+			f.add(flag, "%d: want 1 second or more", n)
 		}
 	}
 	if s.ReadinessDelay < 0 {
-		fault("readiness-probe-initial-delay", "%d: want 0 seconds or more", s.ReadinessDelay)
+		f.add("readiness-probe-initial-delay", "%d: want 0 seconds or more", s.ReadinessDelay)
 	}
-	for flag, pair := range map[string][2]string{
-		"sidecar-cpu-limits": {s.CPURequest, s.CPULimit}, "sidecar-memory-limits": {s.MemoryRequest, s.MemoryLimit},
-	} {
-		request, err := resource.ParseQuantity(pair[0])
-		limit, limitErr := resource.ParseQuantity(pair[1])
-		if err == nil && limitErr == nil && limit.Sign() >= 0 && request.Cmp(limit) > 0 {
-			fault(flag, "%s is below what is requested, %s", pair[1], pair[0])
-		}
-	}
-	for flag, text := range map[string]string{
-		"sidecar-cpu-requests": s.CPURequest, "sidecar-memory-requests": s.MemoryRequest, "sidecar-cpu-limits": s.CPULimit, "sidecar-memory-limits": s.MemoryLimit,
-	} {
-		if err := checkQuantity(text); err != nil {
-			fault(flag, "%v", err)
-		}
-	}
-	if s.SDS && !path.IsAbs(s.SDSPath) {
-		fault("sds-uds-path", "%q: want an absolute path", s.SDSPath)
-	}
-	faults = append(faults, s.validateTracing())
-	slices.SortFunc(faults, func(a, b error) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
-	return errors.Join(faults...)
 }
 
-func (s *Settings) validateTracing() error {
-	var faults []error
-	fault := func(flag, format string, args ...any) {
-		faults = append(faults, fmt.Errorf("--%s: %s", flag, fmt.Sprintf(format, args...)))
+func (s *Settings) checkResources(f *faults) {
+	for _, r := range []struct{ name, request, limit string }{{"cpu", s.CPURequest, s.CPULimit}, {"memory", s.MemoryRequest, s.MemoryLimit}} {
+		requestErr, limitErr := checkQuantity(r.request), checkQuantity(r.limit)
+		if requestErr != nil {
+			f.add("sidecar-"+r.name+"-requests", "%v", requestErr)
+		}
+		if limitErr != nil {
+			f.add("sidecar-"+r.name+"-limits", "%v", limitErr)
+		}
+		if requestErr != nil || limitErr != nil || r.request == "" || r.limit == "" {
+			continue
+		}
+		if request, limit := resource.MustParse(r.request), resource.MustParse(r.limit); request.Cmp(limit) > 0 {
+			f.add("sidecar-"+r.name+"-limits", "%s is below what is requested, %s", r.limit, r.request)
+		}
 	}
+}
+
+func (s *Settings) checkTracers(f *faults) {
 	var tracers []string
 	for _, tracer := range []struct {
 		flag string
@@ -218,38 +233,41 @@ func (s *Settings) validateTracing() error {
 		}
 	}
 	if len(tracers) > 1 {
-		faults = append(faults, fmt.Errorf("%s: Envoy has one tracer: turn on one of them", strings.Join(tracers, ", ")))
+		f.list = append(f.list, fmt.Errorf("%s: Envoy has one tracer: turn on one of them", strings.Join(tracers, ", ")))
 	}
-	for name, tracer := range map[string]Tracer{"datadog": s.Datadog, "jaeger": s.Jaeger, "statsd": {Enabled: s.Statsd.Enabled && s.Statsd.SocketPath == "", Address: s.Statsd.Address, Port: s.Statsd.Port}} {
-		if tracer.Enabled && tracer.Address == "" {
-			fault(name+"-address", "want a host, or ref:status.hostIP")
+	statsd := Tracer{Enabled: s.Statsd.Enabled && s.Statsd.SocketPath == "", Address: s.Statsd.Address, Port: s.Statsd.Port}
+	for name, to := range map[string]Tracer{"datadog": s.Datadog, "jaeger": s.Jaeger, "statsd": statsd} {
+		if to.Enabled && to.Address == "" {
+			f.add(name+"-address", "want a host, or ref:status.hostIP")
 		}
-		if tracer.Enabled && tracer.Port == 0 {
-			fault(name+"-port", "want 1 to 65535")
+		if to.Enabled && to.Port == 0 {
+			f.add(name+"-port", "want 1 to 65535")
 		}
 	}
+}
+
+func (s *Settings) checkXRay(f *faults) {
 	if !s.XRay.Enabled {
-		return errors.Join(faults...)
+		return
 	}
 	if s.XRay.Image == "" {
-		fault("xray-image", "want an image")
+		f.add("xray-image", "want an image")
 	}
 	if s.XRay.Port == 0 {
-		fault("xray-daemon-port", "want 1 to 65535")
+		f.add("xray-daemon-port", "want 1 to 65535")
 	}
 	if s.Region == "" {
-		fault("aws-region", "the X-Ray daemon wants a region")
+		f.add("aws-region", "the X-Ray daemon wants a region")
 	}
 	if _, err := samplingRate(s.XRay.SamplingRate); err != nil {
-		fault("xray-sampling-rate", "%v", err)
+		f.add("xray-sampling-rate", "%v", err)
 	}
 	if _, err := xrayLogLevel(s.XRay.LogLevel); err != nil {
-		fault("xray-log-level", "%v", err)
+		f.add("xray-log-level", "%v", err)
 	}
 	if s.XRay.RoleARN != "" && !roleARN.MatchString(s.XRay.RoleARN) {
-		fault("xray-config-roleArn", "%q: want arn:aws:iam::ACCOUNT:role/NAME", s.XRay.RoleARN)
+		f.add("xray-config-roleArn", "%q: want arn:aws:iam::ACCOUNT:role/NAME", s.XRay.RoleARN)
 	}
-	return errors.Join(faults...)
 }
 
 // maxDrain is what the agent allows.

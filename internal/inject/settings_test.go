@@ -52,7 +52,7 @@ func TestSettingsAtFaultAreNamedByTheirFlag(t *testing.T) {
 
 func TestTheDrainWaitIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{"20": "20", "1m": "25", "0": "0", "2.5": "3", " 7 ": "7"} {
+	for text, want := range map[string]string{"20": "20", "1m": "25", "0": "0", "2.5": "3", "7": "7"} {
 		settings := testSettings()
 		settings.DrainWait = text
 		got := newWebhook(t, settings, shop()).create(t, []byte(apiPod))

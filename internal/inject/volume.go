@@ -22,7 +22,7 @@ const (
 	volumeFiles = "tulle-tmp"
 	volumeSDS   = "appmesh-sds-socket-volume"
 
-	tokenPath = "/var/run/secrets/tulle"
+	tokenPath = "/var/run/secrets/tulle" //nolint:gosec // G101: a path
 	filesPath = "/tmp"
 
 	// tokenAudience is whom the token is for, and tokenSeconds how long it lives; the kubelet writes a new one in time.

@@ -35,25 +35,25 @@ type webhook struct {
 	serverVersion string
 }
 
-func scheme(t testing.TB) *runtime.Scheme {
-	t.Helper()
+func scheme(tb testing.TB) *runtime.Scheme {
+	tb.Helper()
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1beta1.AddToScheme, v1beta2.AddToScheme} {
 		if err := add(s); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	return s
 }
 
-func newWebhook(t testing.TB, settings inject.Settings, raw []json.RawMessage) *webhook {
-	t.Helper()
+func newWebhook(tb testing.TB, settings inject.Settings, raw []json.RawMessage) *webhook {
+	tb.Helper()
 	w := &webhook{serverVersion: "v1.37.2"}
-	s := scheme(t)
-	builder := fake.NewClientBuilder().WithScheme(s).WithObjects(objects(t, raw)...)
+	s := scheme(tb)
+	builder := fake.NewClientBuilder().WithScheme(s).WithObjects(objects(tb, raw)...)
 	w.cluster = builder.Build()
 	if err := settings.Validate(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	w.handler = inject.Handler(inject.Options{
 		Cached: w.cluster, Live: w.cluster, Settings: settings,
@@ -65,18 +65,18 @@ func newWebhook(t testing.TB, settings inject.Settings, raw []json.RawMessage) *
 }
 
 // objects reads objects as the API server keeps them.
-func objects(t testing.TB, list []json.RawMessage) []client.Object {
-	t.Helper()
-	decoder := serializer.NewCodecFactory(scheme(t)).UniversalDeserializer()
+func objects(tb testing.TB, list []json.RawMessage) []client.Object {
+	tb.Helper()
+	decoder := serializer.NewCodecFactory(scheme(tb)).UniversalDeserializer()
 	out := make([]client.Object, 0, len(list))
 	for _, raw := range list {
 		object, _, err := decoder.Decode(raw, nil, nil)
 		if err != nil {
-			t.Fatalf("%s: %v", raw, err)
+			tb.Fatalf("%s: %v", raw, err)
 		}
 		stored, ok := stored(object).(client.Object)
 		if !ok {
-			t.Fatalf("%T is no object", object)
+			tb.Fatalf("%T is no object", object)
 		}
 		out = append(out, stored)
 	}
@@ -103,11 +103,11 @@ type answer struct {
 }
 
 // create sends a pod to the webhook as the API server does, and does to it what the answer says.
-func (w *webhook) create(t testing.TB, pod []byte) answer {
-	t.Helper()
+func (w *webhook) create(tb testing.TB, pod []byte) answer {
+	tb.Helper()
 	var meta struct{ Metadata metav1.ObjectMeta }
 	if err := json.Unmarshal(pod, &meta); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	review := admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
@@ -116,7 +116,7 @@ func (w *webhook) create(t testing.TB, pod []byte) answer {
 			Object: runtime.RawExtension{Raw: pod},
 		},
 	}
-	response := w.send(t, review)
+	response := w.send(tb, review)
 	out := answer{pod: pod, warnings: response.Warnings}
 	if !response.Allowed {
 		out.refused = response.Result.Message
@@ -127,32 +127,32 @@ func (w *webhook) create(t testing.TB, pod []byte) answer {
 	}
 	patch, err := jsonpatch.DecodePatch(response.Patch)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if out.pod, err = patch.Apply(pod); err != nil {
-		t.Fatalf("the patch %s does not fit: %v", response.Patch, err)
+		tb.Fatalf("the patch %s does not fit: %v", response.Patch, err)
 	}
 	out.patched = true
 	return out
 }
 
-func (w *webhook) send(t testing.TB, review admissionv1.AdmissionReview) *admissionv1.AdmissionResponse {
-	t.Helper()
+func (w *webhook) send(tb testing.TB, review admissionv1.AdmissionReview) *admissionv1.AdmissionResponse {
+	tb.Helper()
 	body, err := json.Marshal(review)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	recorder := httptest.NewRecorder()
-	w.handler.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodPost, inject.Path, bytes.NewReader(body)))
+	w.handler.ServeHTTP(recorder, httptest.NewRequestWithContext(tb.Context(), http.MethodPost, inject.Path, bytes.NewReader(body)))
 	if recorder.Code != http.StatusOK {
-		t.Fatalf("status %d: %s", recorder.Code, recorder.Body)
+		tb.Fatalf("status %d: %s", recorder.Code, recorder.Body)
 	}
 	var got admissionv1.AdmissionReview
 	if err := json.Unmarshal(recorder.Body.Bytes(), &got); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if got.Response == nil || got.Response.UID != review.Request.UID {
-		t.Fatalf("no response to the request: %s", recorder.Body)
+		tb.Fatalf("no response to the request: %s", recorder.Body)
 	}
 	return got.Response
 }
