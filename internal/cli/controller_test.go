@@ -128,7 +128,7 @@ func TestControllerServesAClusterAndReportsInIt(t *testing.T) {
 	}
 	installation := run(t, "", "check", "--cluster", "--kubeconfig", file)
 	for _, want := range []string{
-		"error: Namespace appmesh-system: no pod of the control plane runs", "error: VirtualNode shop/web: ResolvedRefs: spec.backends[0]", "2 objects in the cluster; ",
+		"error: Namespace appmesh-system: no control plane is installed", "error: VirtualNode shop/web: ResolvedRefs: spec.backends[0]", "2 objects in the cluster; ",
 	} {
 		if installation.code != 1 || !strings.Contains(installation.stdout, want) {
 			t.Errorf("check --cluster: exit code %d, want 1 and %q in\n%s%s", installation.code, want, installation.stdout, installation.stderr)

@@ -6,6 +6,7 @@ package installation
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -56,8 +57,7 @@ func (k *checkup) checkReplicas(context.Context) error {
 	}
 	replicas := k.replicas()
 	if len(replicas) == 0 {
-		k.wrong(ReasonNotRunning, mesh.Source{Kind: "Namespace", Name: k.System},
-			"no pod of the control plane runs in this namespace, so nothing of what is applied comes into force", k.installChart()+", or, if it is in another namespace, name that with --system-namespace")
+		k.checkNone()
 		return nil
 	}
 	ready := 0
@@ -80,6 +80,29 @@ func (k *checkup) checkReplicas(context.Context) error {
 	}
 	return nil
 }
+
+// checkNone says why no pod of the control plane is there.
+func (k *checkup) checkNone() {
+	const harm = "nothing of what is applied comes into force, and objects and pods of meshed namespaces may be refused"
+	for i := range k.deployments {
+		d := &k.deployments[i]
+		if d.Namespace != k.System || d.Spec.Template.Labels[nameLabel] != controllerName {
+			continue
+		}
+		at := mesh.Source{Kind: "Deployment", Namespace: d.Namespace, Name: d.Name}
+		if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
+			k.wrong(ReasonNotRunning, at, "the control plane is scaled to 0 replicas: "+harm, fmt.Sprintf("kubectl -n %s scale deploy %s --replicas=1", d.Namespace, d.Name))
+		} else {
+			k.wrong(ReasonNotRunning, at, "no pod of the control plane is there: "+harm, fmt.Sprintf("kubectl -n %s describe deploy,replicaset says why none is made", d.Namespace))
+		}
+		return
+	}
+	k.wrong(ReasonNotRunning, mesh.Source{Kind: "Namespace", Name: k.System}, "no control plane is installed in this namespace: "+harm,
+		k.installChart()+"; or, if it is in another namespace, name that with --system-namespace")
+}
+
+// running says that some replica is ready. Where none is, that is what is wrong, and not those whom it does not answer.
+func (k *checkup) running() bool { return slices.ContainsFunc(k.replicas(), isReady) }
 
 func isReady(p *corev1.Pod) bool {
 	for _, c := range p.Status.Conditions {

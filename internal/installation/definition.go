@@ -81,7 +81,7 @@ func (k *checkup) checkDefinition(ctx context.Context, have, want *apiextensions
 	}
 	config := conversion.Webhook.ClientConfig
 	return k.checkClient(ctx, callee{
-		at: at, service: reference(config.Service), bundle: config.CABundle, what: "the conversion of this kind", harm: "it cannot be read or written at all",
+		at: at, service: reference(config.Service), bundle: config.CABundle, what: "the conversion of this kind", harm: "its objects can be read and written only in the version in which they are stored",
 	})
 }
 

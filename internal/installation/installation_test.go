@@ -214,9 +214,25 @@ func webhookFaults() map[string]fault {
 func controllerFaults() map[string]fault {
 	secret := func() *corev1.Secret { return &corev1.Secret{ObjectMeta: inside(system, "appmesh-controller-certs")} }
 	return map[string]fault{
-		"no control plane": {
+		"no pod of the control plane": {
 			harm: func(k *lab) { k.remove(pod(system, "appmesh-controller-0", nil)) },
-			want: []string{"error NotRunning Namespace appmesh-system: no pod of the control plane runs…| helm upgrade -i appmesh-controller eks/appmesh-controller -n appmesh-system…"},
+			want: []string{"error NotRunning Deployment appmesh-system/appmesh-controller: no pod of the control plane is there…| kubectl -n appmesh-system describe deploy,replicaset…"},
+		},
+		"a control plane without replicas, and so nobody behind its Services": {
+			harm: func(k *lab) {
+				k.remove(pod(system, "appmesh-controller-0", nil))
+				change(k, deployment(system, "appmesh-controller", ""), func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(0)) })
+				slice := &discoveryv1.EndpointSlice{ObjectMeta: inside(system, "appmesh-controller-webhook-service-a")}
+				change(k, slice, func(s *discoveryv1.EndpointSlice) { s.Endpoints = nil })
+			},
+			want: []string{"error NotRunning Deployment appmesh-system/appmesh-controller: the control plane is scaled to 0 replicas…| kubectl -n appmesh-system scale deploy appmesh-controller --replicas=1"},
+		},
+		"no control plane": {
+			harm: func(k *lab) {
+				k.remove(pod(system, "appmesh-controller-0", nil))
+				k.remove(deployment(system, "appmesh-controller", ""))
+			},
+			want: []string{"error NotRunning Namespace appmesh-system: no control plane is installed in this namespace…| helm upgrade -i appmesh-controller eks/appmesh-controller -n appmesh-system…--system-namespace"},
 		},
 		"a replica that is not ready": {
 			harm: func(k *lab) {
