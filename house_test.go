@@ -103,14 +103,17 @@ func TestLayersHold(t *testing.T) {
 	t.Parallel()
 	const module = "github.com/tulle-mesh/tulle/"
 	forbidden := map[string][]string{
-		"internal/mesh":    {module, "github.com/", "k8s.io/", "google.golang.org/"},
-		"internal/store":   {module + "internal/decode", module + "internal/envoy", module + "internal/xds", module + "internal/plane", "k8s.io/", "google.golang.org/grpc"},
-		"internal/envoy":   {module + "internal/store", module + "internal/xds", module + "internal/plane", module + "api", "k8s.io/", "google.golang.org/grpc"},
-		"internal/xds":     {module, "k8s.io/"},
-		"internal/decode":  {module + "internal/envoy", module + "internal/xds", module + "internal/plane", "github.com/envoyproxy", "k8s.io/client-go"},
-		"internal/files":   {module + "internal/envoy", module + "internal/xds", module + "internal/plane", "github.com/envoyproxy", "k8s.io/client-go"},
-		"internal/plane":   {module + "internal/decode", module + "internal/files", module + "internal/cli", "k8s.io/"},
-		"internal/agent":   {module + "internal/mesh", module + "internal/store", module + "internal/envoy", module + "internal/xds", module + "internal/plane", "k8s.io/"},
+		"internal/mesh":   {module, "github.com/", "k8s.io/", "google.golang.org/"},
+		"internal/store":  {module + "internal/decode", module + "internal/envoy", module + "internal/xds", module + "internal/plane", "k8s.io/", "google.golang.org/grpc"},
+		"internal/envoy":  {module + "internal/store", module + "internal/xds", module + "internal/plane", module + "api", "k8s.io/", "google.golang.org/grpc"},
+		"internal/xds":    {module, "k8s.io/"},
+		"internal/decode": {module + "internal/envoy", module + "internal/xds", module + "internal/plane", "github.com/envoyproxy", "k8s.io/client-go"},
+		"internal/files":  {module + "internal/envoy", module + "internal/xds", module + "internal/plane", "github.com/envoyproxy", "k8s.io/client-go"},
+		"internal/plane":  {module + "internal/decode", module + "internal/files", module + "internal/cli", "k8s.io/"},
+		"internal/agent":  {module + "internal/mesh", module + "internal/store", module + "internal/envoy", module + "internal/xds", module + "internal/plane", "k8s.io/"},
+		"internal/identity": {
+			module + "internal/mesh", module + "internal/decode", module + "internal/envoy", module + "internal/xds", module + "internal/plane", module + "internal/kube",
+		},
 		"internal/metrics": {module + "internal/decode", module + "internal/files", module + "internal/envoy", "k8s.io/"},
 		"cmd":              {"k8s.io/", "github.com/envoyproxy"},
 	}

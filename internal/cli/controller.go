@@ -122,7 +122,7 @@ func control(ctx context.Context, env Env, o controllerOptions, foreign foreignF
 	controller, err := kube.New(kube.Options{
 		Config: config, Namespace: ownNamespace(env, o), Identity: ownName(env), WatchNamespace: o.watchNamespace,
 		LeaderElection: o.leaderElection, Deployment: o.deployment,
-		Decode:         decode.Options{DefaultMesh: o.defaultMesh}, Mesh: o.mesh, Clock: env.Clock, Logger: logger,
+		Decode: decode.Options{DefaultMesh: o.defaultMesh}, Mesh: o.mesh, Clock: env.Clock, Logger: logger,
 		Apply: func(ctx context.Context, changes mesh.Changes) { cp.apply(ctx, changes) }, Placeholders: o.placeholders, Snapshot: func() mesh.Reader { return cp.store.Snapshot() },
 		Check: func() []mesh.Finding { return plane.Check(cp.store.Snapshot()) },
 		Refusals: func(ctx context.Context) []mesh.Finding {

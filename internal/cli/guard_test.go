@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -365,11 +366,11 @@ func TestRotationUnderLoadCutsNoStreamAndFailsNoHandshake(t *testing.T) {
 		open = append(open, s)
 	}
 	// Others come and go all the time, each with a handshake of its own.
-	ctx, cancel := context.WithCancel(t.Context())
+	var over atomic.Bool
 	var load sync.WaitGroup
 	handshakes := 0
 	load.Go(func() {
-		for ctx.Err() == nil {
+		for !over.Load() {
 			if s, err := f.open(agent, node); err != nil {
 				t.Errorf("a stream that came during the rotation: %v", err)
 			} else if err := s.CloseSend(); err != nil {
@@ -388,7 +389,7 @@ func TestRotationUnderLoadCutsNoStreamAndFailsNoHandshake(t *testing.T) {
 		until(t, "another certificate", func() bool { return !shown[f.shown(bundle)] })
 		shown[f.shown(bundle)] = true
 	}
-	cancel()
+	over.Store(true)
 	load.Wait()
 	for n, s := range open {
 		if err := s.Context().Err(); err != nil {
