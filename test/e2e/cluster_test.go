@@ -57,7 +57,7 @@ func absent(t *testing.T) {
 	s := terminal(t, ".")
 	s.run("kubectl delete ns prod --ignore-not-found --timeout=120s")
 	s.run("for r in $(helm -n appmesh-system list -q); do helm -n appmesh-system uninstall $r --wait; done")
-	s.run("kubectl get crd -o name | grep appmesh.k8s.aws | xargs -r kubectl delete --timeout=60s")
+	s.run("kubectl get crd -o name | { grep appmesh.k8s.aws || true; } | xargs -r kubectl delete --timeout=60s")
 	s.run("kubectl delete ns appmesh-system --ignore-not-found --timeout=120s")
 }
 

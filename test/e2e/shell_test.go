@@ -31,7 +31,7 @@ func terminal(t *testing.T, dir string) *shell {
 }
 
 // prelude makes bash one that goes on from where the last one was: the documents write k for kubectl.
-const prelude = `set -o pipefail; k() { kubectl "$@"; }; [ ! -e "$E2E_EXPORTS" ] || source "$E2E_EXPORTS"; trap 'export -p >"$E2E_EXPORTS"' EXIT
+const prelude = `set -e -o pipefail; k() { kubectl "$@"; }; [ ! -e "$E2E_EXPORTS" ] || source "$E2E_EXPORTS"; trap 'export -p >"$E2E_EXPORTS"' EXIT
 `
 
 // patience is how long one command may take.
@@ -43,6 +43,7 @@ func (s *shell) try(line string, input ...string) (string, error) {
 	cmd := exec.CommandContext(s.t.Context(), "timeout", fmt.Sprint(int(patience.Seconds())), "bash", "-c", prelude+line) //nolint:gosec // the lines are written in the tests
 	cmd.Dir, cmd.Env = s.dir, append(cmd.Environ(), "E2E_EXPORTS="+s.exports)
 	cmd.Stdin = strings.NewReader(strings.Join(input, "\n"))
+	cmd.WaitDelay = 5 * time.Second // for what is left running in the background
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()

@@ -44,7 +44,7 @@ func TestTheWalkthroughInV1beta1(t *testing.T) {
 	const intoBarePod = `kubectl exec -n prod -it ${DJ_POD_NAME} -- bash`
 	s.run(intoBarePod, "curl -s jazz-v1:9080 | json_pp", "exit").is(prettyJazz)
 	s.run(intoBarePod, "curl -s metal-v1:9080 | json_pp", "exit").is(prettyMetal)
-	s.run(`k port-forward svc/dj -n prod 8888:9080 >/dev/null & sleep 2; curl -s -w '\n' localhost:8888; kill $!`).is("DJ Reporting for duty!")
+	s.run(`kubectl port-forward svc/dj -n prod 8888:9080 >/dev/null 2>&1 & curl -s -w '\n' --retry 20 --retry-delay 1 --retry-connrefused localhost:8888; kill $!`).is("DJ Reporting for duty!")
 
 	t.Log("the charts")
 	s.run(`helm version --short`).says("v3.")
