@@ -25,7 +25,7 @@ func slim(object any) (any, error) {
 }
 
 func slimPod(pod *corev1.Pod) {
-	spec, status := &pod.Spec, &pod.Status
+	spec, status := pod.Spec, pod.Status
 	pod.Spec = corev1.PodSpec{
 		InitContainers: slimContainers(spec.InitContainers), Containers: slimContainers(spec.Containers),
 		ServiceAccountName: spec.ServiceAccountName, NodeName: spec.NodeName, HostNetwork: spec.HostNetwork, ReadinessGates: spec.ReadinessGates,
