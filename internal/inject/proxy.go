@@ -125,7 +125,7 @@ func (s *subject) ready() corev1.ProbeHandler {
 	return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ready", Port: portOf(s.settings.AdminPort), Scheme: corev1.URISchemeHTTP}}
 }
 
-// ending is how long the pod has beside the drain to end, in seconds.
+// ending is how long the pod has beside the drain to end, in seconds, where it has as much: a short time is halved.
 const ending = 5
 
 // defaultGrace is how long a pod has to end that says nothing about it, in seconds.
@@ -141,7 +141,7 @@ func (s *subject) drain() (int64, error) {
 	if given := s.pod.Spec.TerminationGracePeriodSeconds; given != nil {
 		grace = *given
 	}
-	if room := max(0, grace-ending); wait > room {
+	if room := max(0, grace-min(ending, grace/2)); wait > room {
 		s.warn("the proxy waits at most %d seconds for requests in flight when the pod ends, not %d, since spec.terminationGracePeriodSeconds is %d", room, wait, grace)
 		wait = room
 	}
