@@ -37,6 +37,9 @@ const prelude = `set -e -o pipefail; k() { kubectl "$@"; }; [ ! -e "$E2E_EXPORTS
 // patience is how long one command may take.
 const patience = 4 * time.Minute
 
+// slow is how long a command takes that the log has a line about.
+const slow = 3 * time.Second
+
 // try runs a line, with an input where one is given, and returns what it printed on standard output, without the space around it.
 func (s *shell) try(line string, input ...string) (string, error) {
 	s.t.Helper()
@@ -46,7 +49,12 @@ func (s *shell) try(line string, input ...string) (string, error) {
 	cmd.WaitDelay = 5 * time.Second // for what is left running in the background
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
+	begin := time.Now() //nolint:forbidigo // for those who read the log
 	err := cmd.Run()
+	if took := time.Since(begin); took > slow {
+		first, _, _ := strings.Cut(strings.TrimSpace(line), "\n")
+		s.t.Logf("%.1f s: %s", took.Seconds(), first)
+	}
 	text := strings.TrimSpace(out.String())
 	if err != nil {
 		return text, fmt.Errorf("%s\n%w\n%s%s", line, err, out.String(), errs.String())
