@@ -138,9 +138,9 @@ func control(ctx context.Context, env Env, o controllerOptions, foreign foreignF
 		return err
 	}
 	cp = newControlPlane(env, o.mesh, guard.authenticator(), logger)
-	cp.waits = guard.waits
+	cp.waits = func() string { return guard.waits(cp.synced.Load()) }
 	g, ctx := errgroup.WithContext(ctx)
-	if err := o.listen(ctx, g, cp, guard, o.webhooks(env, controller, o.injector.settings, guard.bundle(), logger)); err != nil {
+	if err := o.listen(ctx, g, cp, guard, whenRead(cp.first, o.webhooks(env, controller, o.injector.settings, guard.bundle(), logger))); err != nil {
 		return err
 	}
 	guard.run(ctx, g)

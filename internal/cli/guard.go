@@ -8,8 +8,10 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
@@ -17,6 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/tulle-mesh/tulle/internal/admission"
+	"github.com/tulle-mesh/tulle/internal/clock"
 	"github.com/tulle-mesh/tulle/internal/decode"
 	"github.com/tulle-mesh/tulle/internal/identity"
 	"github.com/tulle-mesh/tulle/internal/kube"
@@ -32,11 +36,17 @@ type guard struct {
 	proxies *proxyauth.Authenticator
 	// passed is set once nothing is waited for, for good: who overwrites a webhook later must not take the proxies' control plane away.
 	passed atomic.Bool
+	// told is when it had passed at first, and early says that it was said to be ready before the cluster was read.
+	told  atomic.Pointer[time.Time]
+	early atomic.Bool
+
+	clock  clock.Clock
+	logger *slog.Logger
 }
 
 // guard makes what the flags ask for.
 func (o controllerOptions) guard(env Env, config *rest.Config, controller *kube.Controller, logger *slog.Logger) (*guard, error) {
-	g := &guard{}
+	g := &guard{clock: env.Clock, logger: logger}
 	remote, own := !staysHere(o.xds), o.webhook != "" && o.certificates == ""
 	if remote || own {
 		options := identity.ForController(ownNamespace(env, o), o.mesh.ClusterDomain)
@@ -120,19 +130,60 @@ func (g *guard) bundle() func() []byte {
 	return g.identity.CABundle
 }
 
+// grace is how long a replica that could serve otherwise waits for the first read of the cluster before it calls itself ready without it.
+const grace = 5 * time.Second
+
 // waits says what is missing before this replica may be called ready; empty for nothing.
-func (g *guard) waits() string {
-	if g.identity == nil || g.passed.Load() {
+//
+// Objects that are stored in the other API version can be read only once some replica converts them, and the API server asks only those that are ready: the
+// first of them must be so before it has read anything. It answers conversions at once, and everything else when it has read (see whenRead).
+func (g *guard) waits(synced bool) string {
+	if g.identity == nil {
+		return missing(synced)
+	}
+	if !g.passed.Load() {
+		select {
+		case <-g.identity.Ready():
+		default:
+			return "there is no serving certificate yet"
+		}
+		if list := g.identity.Pending(); len(list) > 0 {
+			return "the API server is not told yet whom to trust: " + strings.Join(list, ", ")
+		}
+		g.passed.Store(true)
+	}
+	now := g.clock.Now()
+	if synced || !g.identity.Converts() {
+		return missing(synced)
+	}
+	g.told.CompareAndSwap(nil, &now)
+	if now.Sub(*g.told.Load()) < grace {
+		return unread
+	}
+	if !g.early.Swap(true) {
+		g.logger.Warn("ready before the cluster is read: the API server may need this replica for that, to convert what is stored")
+	}
+	return ""
+}
+
+func missing(synced bool) string {
+	if synced {
 		return ""
 	}
-	select {
-	case <-g.identity.Ready():
-	default:
-		return "there is no serving certificate yet"
-	}
-	if list := g.identity.Pending(); len(list) > 0 {
-		return "the API server is not told yet whom to trust: " + strings.Join(list, ", ")
-	}
-	g.passed.Store(true)
-	return ""
+	return unread
+}
+
+// whenRead holds requests back until the cluster is read, but for conversions, which need nothing of it.
+func whenRead(read <-chan struct{}, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != admission.ConvertPath {
+			select {
+			case <-read:
+			case <-r.Context().Done():
+				http.Error(w, unread, http.StatusServiceUnavailable)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
 }

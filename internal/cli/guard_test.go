@@ -30,11 +30,13 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tulle-mesh/tulle/api/v1beta1"
 	"github.com/tulle-mesh/tulle/api/v1beta2"
 	"github.com/tulle-mesh/tulle/internal/agent/relay"
 	"github.com/tulle-mesh/tulle/internal/cli"
@@ -59,7 +61,8 @@ type fortress struct {
 	stop       func()
 }
 
-func newFortress(t *testing.T) *fortress {
+// newFortress starts a controller, in a cluster that is prepared where there is something to prepare.
+func newFortress(t *testing.T, prepare func(*fortress)) *fortress {
 	t.Helper()
 	// An API server of its own: the webhook configurations that it tells whom to trust are the cluster's.
 	s, err := apiserver.Start(context.WithoutCancel(t.Context()))
@@ -76,7 +79,7 @@ func newFortress(t *testing.T) *fortress {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(rbacv1.AddToScheme(scheme), admissionregistrationv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(rbacv1.AddToScheme(scheme), admissionregistrationv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	c, err := client.New(s.Config, client.Options{Scheme: scheme})
@@ -88,6 +91,9 @@ func newFortress(t *testing.T) *fortress {
 	f.xds = "127.0.0.1:" + port
 	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.system}})
 	f.webhooks()
+	if prepare != nil {
+		prepare(f)
+	}
 	f.start(f.restricted(), "0.0.0.0:"+port)
 	return f
 }
@@ -278,7 +284,7 @@ func (f *fortress) open(agent discoveryv3.AggregatedDiscoveryServiceClient, node
 
 func TestTheControllerWithExactlyItsRulesServesProxiesThatProveThemselvesAndNoOthers(t *testing.T) {
 	t.Parallel()
-	f := newFortress(t)
+	f := newFortress(t, nil)
 	pod := f.shop()
 	bundle := f.secret().Data["ca.crt"]
 	agent := f.agent(bundle, f.token(pod))
@@ -352,7 +358,7 @@ func (f *fortress) told(bundle []byte) {
 
 func TestRotationUnderLoadCutsNoStreamAndFailsNoHandshake(t *testing.T) {
 	t.Parallel()
-	f := newFortress(t)
+	f := newFortress(t, nil)
 	pod := f.shop()
 	bundle, token := f.secret().Data["ca.crt"], f.token(pod)
 	const node = "mesh/m/virtualNode/web_shop"
@@ -423,4 +429,53 @@ func (f *fortress) shown(bundle []byte) string {
 	}
 	defer func() { _ = c.Close() }()
 	return c.(*tls.Conn).ConnectionState().PeerCertificates[0].SerialNumber.String()
+}
+
+// storeOld stores a Mesh as the original controller's API server did, in v1beta1, and then installs our definition, whose conversion nobody answers yet.
+func (f *fortress) storeOld() {
+	f.t.Helper()
+	definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "meshes.appmesh.k8s.aws"}}
+	change := func(storage string, conversion *apiextensionsv1.CustomResourceConversion) {
+		if err := f.Get(f.t.Context(), client.ObjectKeyFromObject(definition), definition); err != nil {
+			f.t.Fatal(err)
+		}
+		for i := range definition.Spec.Versions {
+			definition.Spec.Versions[i].Storage = definition.Spec.Versions[i].Name == storage
+		}
+		definition.Spec.Conversion = conversion
+		if err := f.Update(f.t.Context(), definition); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	change("v1beta1", nil)
+	old := &v1beta1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: "old"}}
+	until(f.t, "an object in v1beta1", func() bool {
+		// What is written just after the change may still be stored in v1beta2: only what was written last counts.
+		if old.UID != "" {
+			_ = f.Delete(f.t.Context(), old)
+			old = &v1beta1.Mesh{ObjectMeta: metav1.ObjectMeta{Name: "old"}}
+		}
+		if err := f.Create(f.t.Context(), old); err != nil {
+			return false
+		}
+		err := f.Get(f.t.Context(), client.ObjectKeyFromObject(definition), definition)
+		return err == nil && slices.Contains(definition.Status.StoredVersions, "v1beta1")
+	})
+	change("v1beta2", &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
+		ConversionReviewVersions: []string{"v1"},
+		ClientConfig: &apiextensionsv1.WebhookClientConfig{Service: &apiextensionsv1.ServiceReference{
+			Namespace: f.system, Name: "appmesh-controller-webhook-service", Path: new("/convert"),
+		}},
+	}})
+	until(f.t, "a cluster that cannot be read without us", func() bool {
+		return f.List(f.t.Context(), &v1beta2.MeshList{}) != nil
+	})
+}
+
+func TestAControllerIsReadyThoughTheClusterCannotBeReadBeforeItConverts(t *testing.T) {
+	t.Parallel()
+	f := newFortress(t, (*fortress).storeOld)
+	if text := f.log.String(); !strings.Contains(text, "ready before the cluster is read") || strings.Contains(text, "msg=synced") {
+		t.Errorf("the controller is ready for another reason; its log:\n%s", text)
+	}
 }

@@ -21,27 +21,31 @@ type status struct {
 	registry *prometheus.Registry
 	// synced is set once the first state of the input is in force.
 	synced *atomic.Bool
-	// waits says what else is missing before this may be called ready; nil for nothing.
+	// waits says what is missing before this may be called ready; where it is nil, that is synced.
 	waits func() string
 	// proxies and findings are read when they are asked for.
 	proxies  func() []xds.ProxyStatus
 	findings func() []mesh.Finding
 }
 
+// unread is what a control plane lacks at first.
+const unread = "the first read of the input has not ended"
+
 // handler serves /healthz, /readyz, /metrics, /debug/proxies and /debug/findings.
 func (s status) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if !s.synced.Load() {
-			text(w, http.StatusServiceUnavailable, "the first read of the input has not ended")
-			return
+		why := ""
+		switch {
+		case s.waits != nil:
+			why = s.waits()
+		case !s.synced.Load():
+			why = unread
 		}
-		if s.waits != nil {
-			if why := s.waits(); why != "" {
-				text(w, http.StatusServiceUnavailable, why)
-				return
-			}
+		if why != "" {
+			text(w, http.StatusServiceUnavailable, why)
+			return
 		}
 		text(w, http.StatusOK, "ok")
 	})

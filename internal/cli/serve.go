@@ -142,7 +142,7 @@ type controlPlane struct {
 	synced   atomic.Bool
 	// first is closed with the first change of synced.
 	first chan struct{}
-	// waits says what else is missing before this control plane may be called ready; nil for nothing.
+	// waits says what is missing before this control plane may be called ready; where it is nil, that is synced.
 	waits func() string
 }
 

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -110,6 +111,11 @@ func (i *Identity) Pending() []string {
 		}
 	}
 	return list
+}
+
+// Converts says that the API server asks this control plane to convert objects: then it may not be able to read what is stored before a replica answers.
+func (i *Identity) Converts() bool {
+	return slices.ContainsFunc(i.targets, func(t *target) bool { return t.converts.Load() })
 }
 
 // errNotYet is what a client gets that comes before the first certificate.

@@ -63,8 +63,10 @@ func planDefinition(ctx context.Context, t *target, object *unstructured.Unstruc
 	}
 	strategy, _, _ := unstructured.NestedString(object.Object, "spec", "conversion", "strategy")
 	if strategy != "Webhook" || field("service", "name") != o.Service || object.GetAnnotations()[delegated] != "" {
+		t.converts.Store(false)
 		return nil, nil
 	}
+	t.converts.Store(true)
 	const path = "/spec/conversion/webhook/clientConfig"
 	var operations []operation
 	have, namespace := field("caBundle"), field("service", "namespace")

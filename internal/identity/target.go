@@ -66,6 +66,8 @@ type target struct {
 	changed  chan struct{}
 	// settled says that the object is as it should be, or does not exist.
 	settled atomic.Bool
+	// converts says that the object is a definition whose conversion is led to our Service.
+	converts atomic.Bool
 
 	// told is the bundle of the last write, written when, and calm the least time until the next. They are the running goroutine's alone.
 	told    string
