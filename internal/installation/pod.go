@@ -6,6 +6,7 @@ package installation
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -199,7 +200,9 @@ func (k *checkup) connected(ctx context.Context) (map[string]bool, error) {
 }
 
 func (k *checkup) checkConnection(found *troubles, p *corev1.Pod, proxy *corev1.Container, connected map[string]bool) {
-	if connected == nil || p.Status.PodIP == "" || connected[p.Status.PodIP] || !k.longAgo(p.Status.StartTime) {
+	// A proxy connects from any of its pod's addresses.
+	if connected == nil || len(p.Status.PodIPs) == 0 || !k.longAgo(p.Status.StartTime) ||
+		slices.ContainsFunc(p.Status.PodIPs, func(ip corev1.PodIP) bool { return connected[ip.IP] }) {
 		return
 	}
 	mend := fmt.Sprintf("kubectl -n %s logs %s -c %s says why; docs/kubernetes/troubleshooting.md explains the codes", p.Namespace, firstPod, proxy.Name)

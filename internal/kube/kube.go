@@ -39,10 +39,10 @@ type Options struct {
 	LeaderElection bool
 	// Deployment is the controller's own, which the Lease of the election goes with; empty for none.
 	Deployment string
-	Decode         decode.Options
-	Mesh           mesh.Options
-	Clock          clock.Clock
-	Logger         *slog.Logger
+	Decode     decode.Options
+	Mesh       mesh.Options
+	Clock      clock.Clock
+	Logger     *slog.Logger
 
 	// Apply is given each step of the model, in order, from one goroutine. The first is the cluster's whole state.
 	Apply func(context.Context, mesh.Changes)

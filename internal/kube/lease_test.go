@@ -32,7 +32,9 @@ func TestTheLeaseGoesWithTheDeployment(t *testing.T) {
 		},
 	}
 	c.create(deployment)
-	start(t, func(o *kube.Options) { o.Namespace, o.LeaderElection, o.Deployment = c.namespace, true, deployment.Name })
+	start(t, func(o *kube.Options) {
+		o.Namespace, o.LeaderElection, o.Deployment = c.namespace, true, deployment.Name
+	})
 	lease := &coordinationv1.Lease{}
 	key := client.ObjectKey{Namespace: c.namespace, Name: kube.LeaseName}
 	held := func() (string, bool) {

@@ -208,10 +208,13 @@ func TestPlaceholderServicesAreWrittenOnceAndByTheFlagToo(t *testing.T) {
 	m := c.marked("sometimes")
 	c.create(m, unwanted, c.node("api"))
 	eventually(t, "a word about the right that is missing", func() (string, bool) {
-		return log.String(), strings.Contains(log.String(), "cannot create a placeholder Service") && strings.Contains(log.String(), "value=sometimes")
+		return log.String(), strings.Contains(log.String(), "set the chart's value placeholderServices to annotated") && strings.Contains(log.String(), "value=sometimes")
 	})
 	if n := strings.Count(log.String(), "value=sometimes"); n != 1 {
 		t.Errorf("the annotation is complained of %d times", n)
+	}
+	if n := strings.Count(log.String(), "does not allow them"); n != 1 {
+		t.Errorf("the role is complained of %d times", n)
 	}
 	r.stop()
 	startPlaceholders(t, server.Get(t).Config, c, &said{}, true)

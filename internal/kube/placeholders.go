@@ -35,6 +35,8 @@ type placeholders struct {
 	readOnce sync.Once
 	// looked are the versions at which labelled Services were last read whole.
 	looked map[client.ObjectKey]string
+	// denied says that the role does not allow placeholders, which is said once.
+	denied bool
 	// odd is the annotation that was last complained of, by mesh.
 	odd map[string]string
 }
@@ -75,7 +77,12 @@ func (p *placeholders) run(ctx context.Context) {
 	}
 	for {
 		var again <-chan time.Time
-		if !p.keep(ctx) {
+		switch done := p.keep(ctx); {
+		case done:
+			p.denied = false
+		case p.denied:
+			again = p.opts.Clock.After(deniedRetry)
+		default:
 			again = p.opts.Clock.After(look)
 		}
 		select {
@@ -92,6 +99,9 @@ func (p *placeholders) run(ctx context.Context) {
 		}
 	}
 }
+
+// deniedRetry is how often something is tried again that the role did not allow.
+const deniedRetry = time.Minute
 
 // keep brings the cluster to what is wanted once, and says whether it has come all the way.
 func (p *placeholders) keep(ctx context.Context) bool {
@@ -256,7 +266,13 @@ func (p *placeholders) outcome(ctx context.Context, what string, key client.Obje
 	if err == nil {
 		return true
 	}
-	if ctx.Err() == nil && !apierrors.IsConflict(err) {
+	denied := apierrors.IsForbidden(err)
+	if denied && !p.denied {
+		p.opts.Logger.Error("a mesh asks for placeholder Services, and the controller's role does not allow them", slog.String("service", key.String()), slog.Any("error", err),
+			slog.String("mend", "set the chart's value placeholderServices to annotated or true, or take the annotation "+PlaceholderAnnotation+" off the mesh"))
+	}
+	p.denied = p.denied || denied
+	if ctx.Err() == nil && !denied && !apierrors.IsConflict(err) {
 		p.opts.Logger.Warn("cannot "+what+" a placeholder Service", slog.String("service", key.String()), slog.Any("error", err))
 	}
 	return false
