@@ -20,7 +20,7 @@ import (
 type shell struct {
 	t   *testing.T
 	dir string
-	// exports is a file with what was exported so far.
+	// exports is a file with what was exported so far. kubectl keeps beside it what it learns of the cluster's kinds, which come and go from test to test.
 	exports string
 }
 
@@ -44,7 +44,7 @@ const slow = 3 * time.Second
 func (s *shell) try(line string, input ...string) (string, error) {
 	s.t.Helper()
 	cmd := exec.CommandContext(s.t.Context(), "timeout", fmt.Sprint(int(patience.Seconds())), "bash", "-c", prelude+line) //nolint:gosec // the lines are written in the tests
-	cmd.Dir, cmd.Env = s.dir, append(cmd.Environ(), "E2E_EXPORTS="+s.exports)
+	cmd.Dir, cmd.Env = s.dir, append(cmd.Environ(), "E2E_EXPORTS="+s.exports, "KUBECACHEDIR="+filepath.Join(filepath.Dir(s.exports), "kubectl"))
 	cmd.Stdin = strings.NewReader(strings.Join(input, "\n"))
 	cmd.WaitDelay = 5 * time.Second // for what is left running in the background
 	var out, errs strings.Builder

@@ -102,20 +102,21 @@ func (r traffic) noFailures(t *testing.T, atLeast int) {
 // samples is how many answers a split is measured by.
 const samples = 1000
 
-// split looks at how a service of the DJ app divides its requests, in the dj container, with the loop of the walkthrough. It waits until every version answers, and
-// measures once more where a share is off: three standard deviations are overstepped by chance once in four hundred times.
+// split looks at how a service of the DJ app divides its requests, from the dj container. The walkthrough's loop goes on until every version answers; one curl then makes the
+// many requests that a share is measured by, and once more where it is off: three standard deviations are overstepped by chance once in four hundred times.
 func (s *shell) split(service string, shares map[string]float64) {
 	s.t.Helper()
-	ask := func(n int) map[string]int {
-		line := fmt.Sprintf("for i in $(seq %d); do curl -s http://%s.prod.svc.cluster.local:9080/; echo; done | sort | uniq -c", n, service)
-		return counted(s.t, s.run(intoPod, line).text)
-	}
+	url := "http://" + service + ".prod.svc.cluster.local:9080/"
 	eventually(s.t, time.Minute, func() error {
-		if got := ask(60); len(got) != len(shares) {
+		got := counted(s.t, s.run(intoPod, "for i in $(seq 30); do curl -s "+url+"; echo; done | sort | uniq -c").text)
+		if len(got) != len(shares) {
 			return fmt.Errorf("%s: want %d kinds of answers: %v", service, len(shares), got)
 		}
 		return nil
 	})
+	ask := func(n int) map[string]int {
+		return counted(s.t, s.run(intoPod, fmt.Sprintf(`curl -s -w '\n' "%s?[1-%d]" | sort | uniq -c`, url, n)).text)
+	}
 	counts := ask(samples)
 	if off(counts, shares) != nil {
 		counts = ask(samples)

@@ -52,7 +52,7 @@ func walkV1beta2(t *testing.T, mode sidecarMode) {
 	s.run(`kubectl get crds | grep appmesh`).says("gatewayroutes.appmesh.k8s.aws", "meshes.appmesh.k8s.aws", "virtualgateways.appmesh.k8s.aws",
 		"virtualnodes.appmesh.k8s.aws", "virtualrouters.appmesh.k8s.aws", "virtualservices.appmesh.k8s.aws")
 	// The gate of the examples' own scripts.
-	s.run(`kubectl get deployment -n appmesh-system appmesh-controller -o json | jq -r ".spec.template.spec.containers[].image" | cut -f2 -d ':' | tail -n1 | sort -V -C <(echo v1.7.0) - && echo "new enough"`).is("new enough")
+	s.run(`kubectl get deployment -n appmesh-system appmesh-controller -o json | jq -r ".spec.template.spec.containers[].image" | cut -f2 -d ':' | tail -n1 | cat <(echo v1.7.0) - | sort -V -C && echo "new enough"`).is("new enough")
 
 	t.Log("the mesh")
 	s.run(`kubectl apply -f 02-meshed_app.yaml`).says("namespace/prod configured", "mesh.appmesh.k8s.aws/dj-app created",
