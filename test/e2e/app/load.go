@@ -111,8 +111,8 @@ func (l load) run(ctx context.Context) report {
 		case <-ticks.C:
 		}
 		client := kept
-		// Every request in its turn, so that the share is exact.
-		if int(float64(n+1)*l.fresh) > int(float64(n)*l.fresh) {
+		// Every round of methods in its turn, so that the share is exact, and each method has both.
+		if round := float64(n / len(l.methods)); int((round+1)*l.fresh) > int(round*l.fresh) {
 			client = fresh
 		}
 		method, url := l.methods[n%len(l.methods)], l.urls[n/len(l.methods)%len(l.urls)]
