@@ -109,15 +109,16 @@ func TestValuesOfTheOriginalAreTaken(t *testing.T) {
 		"every value of appmesh-inject":     {injectChart, []string{"-f", "testdata/original-inject.yaml"}},
 		"values nobody knows":               {controllerChart, []string{"--set", "future.setting=1,sidecar.other=x"}},
 		"empty sections, as --reuse-values leaves them": {controllerChart, []string{
-			"--set", "sidecar=null,init=null,xray=null,crds=null,wait=null,log=null,tracing=null,stats=null,sds=null,cni=null,image=null,networkPolicy=null,serviceMonitor=null,livenessProbe=null",
+			"--set", "sidecar=null,init=null,xray=null,crds=null,wait=null,log=null,tracing=null,stats=null,sds=null,cni=null,image=null,networkPolicy=null,serviceMonitor=null,livenessProbe=null,rbac=null,serviceAccount=null",
 		}},
-		"empty sections of appmesh-inject": {injectChart, []string{"--set", "sidecar=null,init=null,log=null,tracing=null,stats=null,image=null"}},
+		"empty sections of appmesh-inject": {injectChart, []string{"--set", "sidecar=null,init=null,log=null,tracing=null,stats=null,image=null,rbac=null,serviceAccount=null"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			made := newHelm(t).template(c.chart, c.args...)
-			container := pick(t, made, "Deployment", c.chart)
-			text, err := container.MarshalJSON()
+			pick(t, made, "ClusterRole", c.chart)
+			pick(t, made, "ServiceAccount", c.chart)
+			text, err := pick(t, made, "Deployment", c.chart).MarshalJSON()
 			if err != nil {
 				t.Fatal(err)
 			}

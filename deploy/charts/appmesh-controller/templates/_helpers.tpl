@@ -47,7 +47,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{- define "appmesh-controller.serviceAccountName" -}}
 {{- $account := .Values.serviceAccount | default dict -}}
-{{- if $account.create -}}
+{{- if ne (toString $account.create) "false" -}}
 {{- default (include "appmesh-controller.fullname" .) $account.name -}}
 {{- else -}}
 {{- default "default" $account.name -}}
@@ -60,7 +60,7 @@ Without a cluster to ask (helm template) create=false is taken at its word.
 */}}
 {{- define "appmesh-controller.makesServiceAccount" -}}
 {{- $name := include "appmesh-controller.serviceAccountName" . -}}
-{{- if (.Values.serviceAccount).create -}}
+{{- if ne (toString (.Values.serviceAccount).create) "false" -}}
 true
 {{- else if and (ne $name "default") (lookup "v1" "Namespace" "" "kube-system") -}}
 {{- $have := lookup "v1" "ServiceAccount" .Release.Namespace $name -}}

@@ -37,7 +37,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{- define "appmesh-inject.serviceAccountName" -}}
 {{- $account := .Values.serviceAccount | default dict -}}
-{{- if $account.create -}}
+{{- if ne (toString $account.create) "false" -}}
 {{- default (include "appmesh-inject.fullname" .) $account.name -}}
 {{- else -}}
 {{- default "default" $account.name -}}
