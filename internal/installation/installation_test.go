@@ -100,7 +100,7 @@ func definitionFaults() map[string]fault {
 					d.Spec.Conversion.Webhook.ClientConfig.Service.Namespace = "elsewhere"
 				})
 			},
-			want: []string{"error Unreachable CustomResourceDefinition meshes.appmesh.k8s.aws: the conversion of this kind…Service elsewhere/appmesh-controller-webhook-service, which does not exist…|…--system-namespace"},
+			want: []string{"error Unreachable CustomResourceDefinition meshes.appmesh.k8s.aws: nobody answers for the conversion of this kind: the Service elsewhere/appmesh-controller-webhook-service, which is asked, does not exist…|…--system-namespace"},
 		},
 	}
 }

@@ -162,18 +162,18 @@ func (k *checkup) checkClient(ctx context.Context, c callee) error {
 		k.wrong(ReasonCertificate, c.at, fmt.Sprintf("the API server is not told which certificate to trust for %s (no caBundle): %s", c.what, c.harm),
 			fmt.Sprintf("the control plane fills it in when it starts: kubectl -n %s logs deploy/%s", k.System, controllerName))
 	}
+	if c.service.Namespace == k.System && c.service.Name != injectorName && !k.running() {
+		return nil // that is what is wrong, and is said elsewhere
+	}
 	service := &corev1.Service{}
 	err := k.Get(ctx, *c.service, service)
 	if apierrors.IsNotFound(err) {
-		k.wrong(ReasonUnreachable, c.at, fmt.Sprintf("%s are asked of the Service %s, which does not exist: %s", c.what, c.service, c.harm),
+		k.wrong(ReasonUnreachable, c.at, fmt.Sprintf("nobody answers for %s: the Service %s, which is asked, does not exist: %s", c.what, c.service, c.harm),
 			k.installChart()+", or, if the control plane is in another namespace, name it with --system-namespace")
 		return nil
 	}
 	if err != nil {
 		return k.unreadable("services", err)
-	}
-	if c.service.Namespace == k.System && c.service.Name != injectorName && !k.running() {
-		return nil
 	}
 	var list discoveryv1.EndpointSliceList
 	if err := k.List(ctx, &list, client.InNamespace(c.service.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: c.service.Name}); err != nil {
