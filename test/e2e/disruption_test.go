@@ -118,15 +118,18 @@ func newStorm(t *testing.T, namespace, mode string) *storm {
 // through runs traffic while something happens, and fails the test if one request fails.
 func (s *storm) through(t *testing.T, what string, happens func(s *shell)) {
 	t.Helper()
-	began := time.Now() //nolint:forbidigo // for people
+	began := now()
 	l := load(t, s.namespace, s.pod, "app", fmt.Sprintf(stormTraffic, s.namespace))
 	time.Sleep(2 * time.Second) // traffic before
 	happens(&shell{t: t, dir: s.dir, exports: s.exports})
 	time.Sleep(3 * time.Second) // and after
 	r := l.stop()
-	tell(t, "%s: %d requests, %d failed, p99 %.0f ms, in %.0f s", what, r.Requests, r.Failures, r.P99, time.Since(began).Seconds()) //nolint:forbidigo // for people
+	tell(t, "%s: %d requests, %d failed, p99 %.0f ms, in %.0f s", what, r.Requests, r.Failures, r.P99, now().Sub(began).Seconds())
 	r.noFailures(t, 500)
 }
+
+// now is the clock, for people and for what is measured.
+func now() time.Time { return time.Now() } //nolint:forbidigo // see above
 
 const (
 	controllerPods = "kubectl -n appmesh-system get pods -l app.kubernetes.io/name=appmesh-controller"
