@@ -54,12 +54,12 @@ func TestFaultsOfAnObjectByItself(t *testing.T) {
 		"a node with a listener and pods": {kindVirtualNode, "podSelector: {}\nlisteners: [{portMapping: {port: 1, protocol: tcp}}]", nil},
 		"a backend twice": {
 			kindVirtualNode, "backends: [{virtualService: {virtualServiceRef: {name: a}}}, {virtualService: {virtualServiceRef: {name: a, namespace: shop}}}]",
-			[]string{"warning spec.backends[1].virtualService.virtualServiceRef"},
+			[]string{"error spec.backends[1].virtualService.virtualServiceRef"},
 		},
 		"a backend by reference and by ARN": {
 			kindVirtualNode,
 			"meshRef: {name: m}\nbackends: [{virtualService: {virtualServiceRef: {name: a}}}, {virtualService: {virtualServiceARN: 'arn:aws:appmesh:eu-west-1:123456789012:mesh/m/virtualService/a.shop'}}]",
-			[]string{"warning spec.backends[1].virtualService.virtualServiceRef"},
+			[]string{"error spec.backends[1].virtualService.virtualServiceRef"},
 		},
 		"a backend that names nothing": {kindVirtualNode, "backends: [{virtualService: {}}]", []string{"error spec.backends[0].virtualService.virtualServiceRef"}},
 		"an ARN of another kind": {
