@@ -96,6 +96,11 @@ spec:
     - virtualService: {virtualServiceRef: {name: api, namespace: refs}}
     - virtualService: {virtualServiceRef: {name: nobody, namespace: refs}}
 ---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: SHOP}
+spec: {selector: {app: web}, ports: [{port: 8080}]}
+---
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, namespace: SHOP}
@@ -105,7 +110,7 @@ spec:
     metadata: {labels: {app: web}}
     spec: {containers: [{name: app, image: "tulle-e2e/client:v1"}]}
 `))
-	if message := s.condition("virtualnode/caller", "refs-b", "ResolvedRefs", "False", "RefNotFound"); lacks("the condition", message, []string{"refs/nobody"}) != nil {
+	if message := s.condition("virtualnode/caller", "refs-b", "ResolvedRefs", "False", "RefNotFound"); lacks("the condition", message, []string{`"nobody" in namespace "refs"`}) != nil {
 		t.Errorf("the message does not name what is missing: %s", message)
 	}
 	s.podsReady("refs-b", "app=web", "2/2", 1)

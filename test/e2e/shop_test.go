@@ -71,6 +71,11 @@ kind: Service
 metadata: {name: api, namespace: SHOP}
 spec: {selector: {app: api}, ports: [{port: 8080}]}
 ---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: SHOP}
+spec: {selector: {app: web}, ports: [{port: 8080}]}
+---
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: api, namespace: SHOP}
@@ -97,6 +102,12 @@ const askAPI = `kubectl -n $NS exec deploy/web -c app -- curl -s -m 10 -w ' %{ht
 func shop(t *testing.T, namespace string, manifests ...string) *shell {
 	t.Helper()
 	installed(t)
+	return shopWith(t, namespace, manifests...)
+}
+
+// shopWith is shop with the controller as it is installed.
+func shopWith(t *testing.T, namespace string, manifests ...string) *shell {
+	t.Helper()
 	s := terminal(t, ".")
 	s.run("export NS=" + namespace)
 	s.applied(in(namespace, strings.Join(manifests, "\n---\n")))
