@@ -37,7 +37,7 @@ func Faults(object metav1.Object, apiVersion, defaultMesh string) []mesh.Finding
 		for _, f := range found {
 			if ofItself(f.Reason) {
 				// A stored object that names a backend twice is served; one that is written that way is refused, as it was.
-				if f.Reason == mesh.ReasonDuplicate && apiVersion == stored {
+				if f.Reason == mesh.ReasonDuplicate && apiVersion == v1beta2.GroupVersion().String() {
 					f.Severity = mesh.SeverityError
 				}
 				list = append(list, f)
