@@ -112,11 +112,13 @@ func (d *definitionsOf) replace(plural string, change func(*apiextensionsv1.Cust
 
 func (d *definitionsOf) eventually(what string, done func() bool) {
 	d.t.Helper()
-	for start := time.Now(); !done(); {
-		if time.Since(start) > time.Minute {
+	late := time.After(time.Minute)
+	for !done() {
+		select {
+		case <-late:
 			d.t.Fatalf("after a minute it is not so: %s", what)
+		case <-time.After(50 * time.Millisecond):
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
 }
 
