@@ -138,9 +138,9 @@ func control(ctx context.Context, env Env, o controllerOptions, foreign foreignF
 		return err
 	}
 	cp = newControlPlane(env, o.mesh, guard.authenticator(), logger)
-	cp.waits = func() string { return guard.waits(cp.synced.Load()) }
+	cp.waits = func() string { return guard.waits(cp.isSynced()) }
 	g, ctx := errgroup.WithContext(ctx)
-	if err := o.listen(ctx, g, cp, guard, whenRead(cp.first, o.webhooks(env, controller, o.injector.settings, guard.bundle(), logger))); err != nil {
+	if err := o.listen(ctx, g, cp, guard, whenRead(cp.synced, o.webhooks(env, controller, o.injector.settings, guard.bundle(), logger))); err != nil {
 		return err
 	}
 	guard.run(ctx, g)
@@ -159,7 +159,7 @@ func (o controllerOptions) listen(ctx context.Context, g *errgroup.Group, cp *co
 	g.Go(func() error {
 		// As in serve: proxies that come before the cluster was read wait for it.
 		select {
-		case <-cp.first:
+		case <-cp.synced:
 		case <-ctx.Done():
 		}
 		if !guard.certified(ctx) || ctx.Err() != nil {

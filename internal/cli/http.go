@@ -6,7 +6,6 @@ package cli
 import (
 	"encoding/json"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,9 +18,7 @@ import (
 // status is what the HTTP side of a control plane shows.
 type status struct {
 	registry *prometheus.Registry
-	// synced is set once the first state of the input is in force.
-	synced *atomic.Bool
-	// waits says what is missing before this may be called ready; where it is nil, that is synced.
+	// waits says what is missing before this may be called ready; "" for nothing.
 	waits func() string
 	// proxies and findings are read when they are asked for.
 	proxies  func() []xds.ProxyStatus
@@ -36,14 +33,7 @@ func (s status) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		why := ""
-		switch {
-		case s.waits != nil:
-			why = s.waits()
-		case !s.synced.Load():
-			why = unread
-		}
-		if why != "" {
+		if why := s.waits(); why != "" {
 			text(w, http.StatusServiceUnavailable, why)
 			return
 		}

@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -88,7 +88,7 @@ func serve(ctx context.Context, env Env, o serveOptions) error {
 	g.Go(func() error {
 		// Proxies that come before the first read of the input has ended wait for it: to tell them that their node does not exist would be wrong.
 		select {
-		case <-cp.first:
+		case <-cp.synced:
 			return cp.serveXDS(ctx, func(s *grpc.Server) error { return s.Serve(xdsListener) }, options...)
 		case <-ctx.Done():
 			return xdsListener.Close()
@@ -139,10 +139,10 @@ type controlPlane struct {
 	plane    *plane.Plane
 	xds      *xds.Server
 	registry *prometheus.Registry
-	synced   atomic.Bool
-	// first is closed with the first change of synced.
-	first chan struct{}
-	// waits says what is missing before this control plane may be called ready; where it is nil, that is synced.
+	// synced is closed, once, when the first state of the input is in force.
+	synced chan struct{}
+	first  sync.Once
+	// waits says what is missing before this control plane may be called ready.
 	waits func() string
 }
 
@@ -151,7 +151,8 @@ func newControlPlane(env Env, opts mesh.Options, auth xds.Authenticator, logger 
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m := metrics.New(registry)
-	cp := &controlPlane{logger: logger, store: store.New(opts), registry: registry, first: make(chan struct{})}
+	cp := &controlPlane{logger: logger, store: store.New(opts), registry: registry, synced: make(chan struct{})}
+	cp.waits = func() string { return missing(cp.isSynced()) }
 	cp.plane = plane.New(plane.Options{Store: cp.store, Logger: logger, Now: env.Clock.Now, Recorder: m})
 	cp.xds = xds.New(xds.Options{Director: cp.plane, Authenticator: auth, Clock: env.Clock, Recorder: m, Logger: logger})
 	cp.plane.Deliver(cp.xds)
@@ -166,15 +167,24 @@ func (cp *controlPlane) apply(ctx context.Context, changes mesh.Changes) {
 			logFinding(ctx, cp.logger, f)
 		}
 	}
-	if cp.synced.CompareAndSwap(false, true) {
-		close(cp.first)
-		cp.logger.Info("synced", "objects", cp.store.Snapshot().Len(), "findings", len(cp.store.Findings()))
+	cp.first.Do(func() {
+		close(cp.synced)
+		cp.logger.InfoContext(ctx, "synced", "objects", cp.store.Snapshot().Len(), "findings", len(cp.store.Findings()))
+	})
+}
+
+func (cp *controlPlane) isSynced() bool {
+	select {
+	case <-cp.synced:
+		return true
+	default:
+		return false
 	}
 }
 
 func (cp *controlPlane) status() status {
 	return status{
-		registry: cp.registry, synced: &cp.synced, waits: cp.waits, proxies: cp.xds.Proxies,
+		registry: cp.registry, waits: cp.waits, proxies: cp.xds.Proxies,
 		findings: func() []mesh.Finding {
 			return mesh.SortFindings(append(append(cp.store.Findings(), cp.plane.Findings()...), cp.plane.Refusals(cp.xds.Proxies())...))
 		},
