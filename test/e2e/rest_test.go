@@ -21,10 +21,12 @@ func absentRest(t *testing.T) {
 	terminal(t, ".").run("kubectl delete ns prod --ignore-not-found --timeout=120s && kubectl -n default delete pod curler --ignore-not-found")
 }
 
-// versions lists every object of the cluster with its version, but for what Kubernetes itself writes all the time: leases, events, and nodes.
+// versions lists every object of the cluster with its version, but for what Kubernetes itself writes all the time: leases, events, nodes, and the status of pods.
 func (s *shell) versions() []string {
 	s.t.Helper()
-	text := s.run(`kubectl api-resources --verbs=list -o name | grep -v -e '^leases' -e '^events' -e '^nodes$' -e '^componentstatuses$' -e metrics | paste -sd, | xargs -I{} kubectl get {} -A --ignore-not-found -o jsonpath='{range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name} {.metadata.resourceVersion}{"\n"}{end}' | sort`)
+	text := s.run(`kubectl api-resources --verbs=list -o name | grep -v -e '^leases' -e '^events' -e '^nodes$' -e '^componentstatuses$' -e metrics | paste -sd, |
+xargs -I{} kubectl get {} -A --ignore-not-found -o json |
+jq -r '.items[] | "\(.kind) \(.metadata.namespace // "")/\(.metadata.name) \(if .kind == "Pod" then .metadata.generation else .metadata.resourceVersion end)"' | sort`)
 	return text.lines()
 }
 
