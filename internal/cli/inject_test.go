@@ -62,7 +62,7 @@ func TestInjectAnswersForPodsWithinItsRules(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	pages, webhook := freeAddress(t), freeAddress(t)
+	user, pages, webhook := injectorUser(t, c, system), freeAddress(t), freeAddress(t)
 	_, health, _ := net.SplitHostPort(freeAddress(t))
 	ctx, cancel := context.WithCancel(t.Context())
 	var stderr lockedBuffer
@@ -71,7 +71,7 @@ func TestInjectAnswersForPodsWithinItsRules(t *testing.T) {
 		ended <- cli.Run(ctx, cli.Env{
 			Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &stderr, Getenv: func(string) string { return "" }, Clock: clock.Real{},
 		}, []string{
-			"inject", "--kubeconfig", injectorUser(t, c, system), "--namespace", system, "--mesh-name", "dj-app", "--webhook-addr", webhook, "--metrics-addr", pages,
+			"inject", "--kubeconfig", user, "--namespace", system, "--mesh-name", "dj-app", "--webhook-addr", webhook, "--metrics-addr", pages,
 			"--health-probe-port", health, "--sidecar-image", "own/image:v1", "--ecr-secret", "--inject-default=true", "--region", "eu-central-1", "--port=8080",
 		})
 	}()
