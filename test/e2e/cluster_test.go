@@ -77,7 +77,7 @@ func (s *shell) applied(manifests ...string) {
 	for _, m := range manifests {
 		text := m
 		if !strings.Contains(m, "\n") {
-			content, err := os.ReadFile(filepath.Join(here.root, m)) //nolint:gosec // a file of the repository
+			content, err := os.ReadFile(filepath.Join(here.root, m))
 			if err != nil {
 				s.t.Fatal(err)
 			}

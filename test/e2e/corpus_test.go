@@ -63,10 +63,10 @@ func (s *shell) visits(n int, url string) map[string]int {
 	return counted(s.t, s.run(line).text)
 }
 
-func TestHTTPHeadersDecideWhereARequestGoes(t *testing.T) {
+func TestHTTPHeadersDecideWhereARequestGoes(t *testing.T) { //nolint:tparallel // both versions use the same namespace
 	t.Parallel()
 	for _, name := range []string{"howto-k8s-http-headers", "v1beta1/howto-k8s-http-headers"} {
-		t.Run(name, func(t *testing.T) { //nolint:paralleltest // both versions use the same namespace
+		t.Run(name, func(t *testing.T) {
 			s := example(t, name, 6)
 			const front = " front.$NS.svc.cluster.local:8080/"
 			s.answers("-H 'color_header: blue'"+front, "blue")

@@ -43,7 +43,7 @@ const slow = 3 * time.Second
 // try runs a line, with an input where one is given, and returns what it printed on standard output, without the space around it.
 func (s *shell) try(line string, input ...string) (string, error) {
 	s.t.Helper()
-	cmd := exec.CommandContext(s.t.Context(), "timeout", fmt.Sprint(int(patience.Seconds())), "bash", "-c", prelude+line) //nolint:gosec // the lines are written in the tests
+	cmd := exec.CommandContext(s.t.Context(), "timeout", fmt.Sprint(int(patience.Seconds())), "bash", "-c", prelude+line)
 	cmd.Dir, cmd.Env = s.dir, append(cmd.Environ(), "E2E_EXPORTS="+s.exports, "KUBECACHEDIR="+filepath.Join(filepath.Dir(s.exports), "kubectl"))
 	cmd.Stdin = strings.NewReader(strings.Join(input, "\n"))
 	cmd.WaitDelay = 5 * time.Second // for what is left running in the background
@@ -82,18 +82,16 @@ func (s *shell) refused(line string, input ...string) output {
 	return output{s.t, line, err.Error()}
 }
 
-// soon repeats a line until it works and prints all of the texts, for a minute at most, and returns what it printed then.
-func (s *shell) soon(line string, texts ...string) output {
+// soon repeats a line until it works and prints all of the texts, for a minute at most.
+func (s *shell) soon(line string, texts ...string) {
 	s.t.Helper()
-	var text string
 	eventually(s.t, time.Minute, func() error {
-		var err error
-		if text, err = s.try(line); err != nil {
+		text, err := s.try(line)
+		if err != nil {
 			return err
 		}
 		return lacks(line, text, texts)
 	})
-	return output{s.t, line, text}
 }
 
 // An output is what a command printed.
@@ -112,14 +110,13 @@ func (o output) says(texts ...string) output {
 }
 
 // saysNot fails the test for each of the texts that is in the output.
-func (o output) saysNot(texts ...string) output {
+func (o output) saysNot(texts ...string) {
 	o.t.Helper()
 	for _, text := range texts {
 		if strings.Contains(o.text, text) {
 			o.t.Errorf("%s\nsays %q, which it should not:\n%s", o.command, text, o.text)
 		}
 	}
-	return o
 }
 
 // is fails the test unless the output is the text, to the letter.

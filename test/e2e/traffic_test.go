@@ -46,7 +46,7 @@ type loading struct {
 func load(t *testing.T, namespace, pod, container, args string) *loading {
 	t.Helper()
 	line := append([]string{"-n", namespace, "exec", "-i", pod, "-c", container, "--", "/usr/bin/app", "load", "-until-eof", "-for", "30m"}, strings.Fields(args)...)
-	l := &loading{t: t, cmd: exec.CommandContext(t.Context(), "kubectl", line...), out: new(strings.Builder)} //nolint:gosec // the arguments are written in the tests
+	l := &loading{t: t, cmd: exec.CommandContext(t.Context(), "kubectl", line...), out: new(strings.Builder)}
 	stdin, err := l.cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -77,17 +77,6 @@ func (l *loading) stop() traffic {
 		l.t.Fatalf("the load generator's report: %v\n%s", err, l.out.String())
 	}
 	l.t.Logf("%s", r)
-	return r
-}
-
-// burst is traffic for a while: "-for 5s -rate 200 URL".
-func (s *shell) burst(namespace, pod, container, args string) traffic {
-	s.t.Helper()
-	text := s.run(fmt.Sprintf("kubectl -n %s exec %s -c %s -- /usr/bin/app load %s", namespace, pod, container, args)).text
-	var r traffic
-	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		s.t.Fatalf("the load generator's report: %v\n%s", err, text)
-	}
 	return r
 }
 

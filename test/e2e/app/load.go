@@ -86,7 +86,7 @@ func parseLoad(args []string) (load, bool, error) {
 	}
 	l.urls, l.methods = flags.Args(), strings.Split(*methods, ",")
 	if len(l.urls) == 0 || l.rate <= 0 {
-		return l, false, errors.New("usage: app load [-rate N] [-for D] [-methods GET,POST] [-fresh SHARE] [-timeout D] [-until-eof] URL...")
+		return l, false, errors.New("usage: app load [-rate N] [-for D] [-methods GET,POST] [-fresh SHARE] [-timeout D] [-until-eof] URL")
 	}
 	return l, *untilEOF, nil
 }
