@@ -231,3 +231,40 @@ func TestAccessLogsHaveTheFormatThatIsAskedFor(t *testing.T) {
 	s.soon(`kubectl -n $NS logs deploy/front -c envoy | grep texttestingtesting`, "texttestingtesting HTTP/1.1:")
 	s.soon(`kubectl -n $NS logs deploy/blue -c envoy | grep jsontestingtesting`, `"protocol":"jsontestingtesting HTTP/1.1"`)
 }
+
+func TestEnvoysListenersAndClustersBearTheNamesThatScriptsLookFor(t *testing.T) {
+	t.Parallel()
+	s := example(t, "howto-k8s-fargate", 3)
+	const url = "http://front.$NS.svc.cluster.local:8080/color"
+	s.run("kubectl -n $NS exec deploy/front -c envoy -- curl -s http://localhost:9901/listeners").says("lds_ingress_0.0.0.0_15000", "lds_egress_0.0.0.0_15001")
+	s.soon("kubectl -n $NS exec deploy/front -c envoy -- curl -s http://localhost:9901/clusters",
+		"cds_ingress_howto-k8s-fargate_front_howto-k8s-fargate_http_8080::added_via_api::true",
+		"cds_egress_howto-k8s-fargate_green_howto-k8s-fargate_http_8080::added_via_api::true",
+		"cds_egress_howto-k8s-fargate_blue_howto-k8s-fargate_http_8080::added_via_api::true")
+	s.answers("-o /dev/null -w '%{http_code}' "+url, "200")
+	if counts := s.visits(300, url); off(counts, map[string]float64{"green": .5, "blue": .5}) != nil {
+		if counts = s.visits(300, url); off(counts, map[string]float64{"green": .5, "blue": .5}) != nil {
+			t.Errorf("want half of each: %v", counts)
+		}
+	}
+}
+
+func TestTheDJAppOfTheMetricsExampleDivides60To40(t *testing.T) {
+	t.Parallel()
+	const name = "howto-k8s-metrics-extension"
+	installed(t)
+	s := terminal(t, corpus+name)
+	s.run("export NS=howto-metrics-extension")
+	s.applied(corpus+name+"/01-namespace.yaml", corpus+name+"/02-djapp-v1.yaml")
+	s.run("kubectl -n $NS scale deploy djapp jazz metal-v1 metal-v2 --replicas=1 && kubectl -n $NS create serviceaccount service-pod --dry-run=client -o yaml | kubectl apply -f -")
+	s.podsReady("howto-metrics-extension", "app in (djapp,jazz,metal)", "2/2", 4)
+	const v1, v2 = `["Astrud Gilberto","Miles Davis","Megadeth","Judas Priest"]`, `["Astrud Gilberto","Miles Davis","Megadeth (Los Angeles, California)","Judas Priest (West Bromwich, England)"]`
+	const ask = `kubectl -n $NS exec deploy/djapp -c app -- curl -s -m 20 "http://localhost:8080/?[1-300]" | sort | uniq -c`
+	s.soon(ask, "Megadeth\"", "(Los Angeles, California)")
+	shares := map[string]float64{v1: .6, v2: .4}
+	if counts := counted(t, s.run(ask).text); off(counts, shares) != nil {
+		if counts = counted(t, s.run(ask).text); off(counts, shares) != nil {
+			t.Errorf("want 60 to 40: %v", counts)
+		}
+	}
+}
