@@ -11,7 +11,7 @@ TULLE_ENVOY = $$(sh "$(CURDIR)/hack/envoy.sh")
 
 .PHONY: help
 help: ## Show this list.
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build tulle and tulle-agent into bin/.
@@ -77,6 +77,11 @@ lab: ## Bring up a real one-node Kubernetes on this machine, built from Go modul
 e2e: ## Run the walkthroughs and users' cases on a real cluster of their own (RUN=regexp, KEEP=1; see test/e2e).
 	@sh hack/preflight.sh e2e
 	@test/e2e/run
+
+.PHONY: e2e-measure
+e2e-measure: ## Measure on such a cluster: change to ack, controller at rest and with 1,000 nodes, start of pods.
+	@sh hack/preflight.sh e2e
+	@TAGS=e2e,measure RUN=$(or $(RUN),TestMeasure) PARALLEL=1 test/e2e/run
 
 .PHONY: lab-down
 lab-down: ## Take it down; nothing stays behind.

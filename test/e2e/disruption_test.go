@@ -245,13 +245,15 @@ func TestNoRequestFailsWhateverBecomesOfTheControlPlane(t *testing.T) {
 	})
 }
 
+const bothApps = "deployment/api deployment/front"
+
 // TestNoRequestFailsWhileEveryPodIsRolled rolls the callee, the caller, and both at once, with native sidecars and with classic ones.
 func TestNoRequestFailsWhileEveryPodIsRolled(t *testing.T) {
 	installed(t)
-	for _, mode := range []string{"native", "classic"} {
+	for mode, rolled := range map[string][]string{"native": {"deployment/api", "deployment/front", bothApps}, "classic": {bothApps}} {
 		t.Run(mode, func(t *testing.T) {
 			s := newStorm(t, "roll-"+mode, mode)
-			for _, what := range []string{"deployment/api", "deployment/front", "deployment/api deployment/front"} {
+			for _, what := range rolled {
 				s.through(t, what, func(s *shell) {
 					s.run("kubectl -n $NS rollout restart " + what)
 					for name := range strings.FieldsSeq(what) {

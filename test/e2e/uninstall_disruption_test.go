@@ -86,18 +86,16 @@ func TestUninstallingLeavesNothingButDefinitionsAndObjects(t *testing.T) {
 		before = s.everything()
 		s.run(install)
 		s.run(installInjector)
-		s.apply("stay", strings.Join(strings.SplitAfter(shopMesh+"---"+shopService, "---")[1:], ""))
+		_, objects, _ := strings.Cut(shopMesh, "---") // without the namespace
+		s.apply("stay", objects+"---"+shopService)
 		s.condition("virtualservice/api", "stay", "Programmed", "True", "")
 		s.uninstalled(before, 4, strings.Fields(order)...)
-		// They can be deleted without anybody, and a new installation serves them again.
-		s.run(install)
-		s.condition("virtualservice/api", "stay", "Programmed", "True", "")
-		s.run("helm -n appmesh-system uninstall appmesh-controller --wait")
+		// They can be deleted without anybody.
 		s.run("kubectl delete mesh stay --timeout=30s && kubectl delete ns stay --timeout=60s")
 	}
 }
 
-// TestNamespaceMeshAndChartsGoInAnyOrder deletes the three in each order: nothing hangs.
+// TestNamespaceMeshAndChartsGoInAnyOrder deletes the three in orders in which each comes first once: nothing hangs.
 func TestNamespaceMeshAndChartsGoInAnyOrder(t *testing.T) {
 	absentRest(t)
 	touched(t)
@@ -108,7 +106,7 @@ func TestNamespaceMeshAndChartsGoInAnyOrder(t *testing.T) {
 		"mesh":      "kubectl delete mesh anyhow --timeout=60s",
 		"charts":    "helm -n appmesh-system uninstall appmesh-controller --wait --timeout 2m",
 	}
-	for _, order := range []string{"charts namespace mesh", "charts mesh namespace", "mesh charts namespace", "namespace charts mesh", "mesh namespace charts", "namespace mesh charts"} {
+	for _, order := range []string{"charts namespace mesh", "mesh charts namespace", "namespace mesh charts"} {
 		t.Run(order, func(t *testing.T) {
 			s := &shell{t: t, dir: s.dir, exports: s.exports}
 			s.run("helm repo add eks " + here.charts + " --force-update && kubectl create ns appmesh-system --dry-run=client -o yaml | kubectl apply -f -")
