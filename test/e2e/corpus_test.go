@@ -234,6 +234,8 @@ func TestAccessLogsHaveTheFormatThatIsAskedFor(t *testing.T) {
 
 func TestEnvoysListenersAndClustersBearTheNamesThatScriptsLookFor(t *testing.T) {
 	t.Parallel()
+	// The ServiceAccount was made by a tool that gave it permissions of AWS.
+	terminal(t, ".").run("kubectl create ns howto-k8s-fargate && kubectl -n howto-k8s-fargate create serviceaccount appmesh-pod")
 	s := example(t, "howto-k8s-fargate", 3)
 	const url = "http://front.$NS.svc.cluster.local:8080/color"
 	s.run("kubectl -n $NS exec deploy/front -c envoy -- curl -s http://localhost:9901/listeners").says("lds_ingress_0.0.0.0_15000", "lds_egress_0.0.0.0_15001")
