@@ -107,7 +107,10 @@ func TestValuesOfTheOriginalAreTaken(t *testing.T) {
 	}{
 		"every value of appmesh-controller": {controllerChart, []string{"-f", "testdata/original-controller.yaml"}},
 		"every value of appmesh-inject":     {injectChart, []string{"-f", "testdata/original-inject.yaml"}},
-		"values nobody knows":               {controllerChart, []string{"--set", "future.setting=1,sidecar.other=x"}},
+		"the image of the first generation": {controllerChart, []string{
+			"--set", "image.repository=602401143452.dkr.ecr.us-west-2.amazonaws.com/amazon/app-mesh-controller,image.tag=v0.5.0",
+		}},
+		"values nobody knows": {controllerChart, []string{"--set", "future.setting=1,sidecar.other=x"}},
 		"empty sections, as --reuse-values leaves them": {controllerChart, []string{
 			"--set", "sidecar=null,init=null,xray=null,crds=null,wait=null,log=null,tracing=null,stats=null,sds=null,cni=null,image=null,networkPolicy=null,serviceMonitor=null,livenessProbe=null,rbac=null,serviceAccount=null",
 		}},

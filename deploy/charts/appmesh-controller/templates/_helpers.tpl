@@ -87,7 +87,7 @@ the notes say so.
 {{- end -}}
 
 {{- define "appmesh-controller.foreignImage" -}}
-{{- if regexMatch "(^|/)(appmesh-controller|aws-appmesh-envoy|aws-appmesh-proxy-route-manager)$" . -}}true{{- end -}}
+{{- if regexMatch "(^|/)(app-?mesh-controller|aws-appmesh-envoy|aws-appmesh-proxy-route-manager)$" . -}}true{{- end -}}
 {{- end -}}
 
 {{- define "appmesh-controller.controllerImage" -}}
