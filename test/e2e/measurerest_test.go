@@ -114,9 +114,10 @@ func (a *api) writes() map[string]int {
 	return counts
 }
 
-// clusterWrites tells what Kubernetes does by itself, and leases, from what nobody should do at rest. Reviews are questions, which are asked by POST.
+// clusterWrites tells what Kubernetes does by itself, and leases, from what nobody should do at rest. Reviews are questions, which are asked by POST; the status of nodes
+// and pods is the kubelet's, and the control plane has no right to it.
 func clusterWrites(what string) bool {
-	for _, own := range []string{"leases", "nodes status", "tokenreviews", "subjectaccessreviews", "selfsubjectreviews", "serviceaccounts token"} {
+	for _, own := range []string{"leases", "nodes status", "pods status", "tokenreviews", "subjectaccessreviews", "selfsubjectreviews", "serviceaccounts token"} {
 		if _, resource, _ := strings.Cut(what, " "); resource == own {
 			return true
 		}
