@@ -216,7 +216,7 @@ func TestASecondControllerByMistake(t *testing.T) {
 	s.refused("helm upgrade -i appmesh-controller eks/appmesh-controller -n tulle-two").says("cannot be imported into the current release", "appmesh-system")
 	s.run("helm -n tulle-two list -q -a | xargs -r helm -n tulle-two uninstall --no-hooks")
 
-	const second = `helm template second eks/appmesh-controller -n tulle-two --no-hooks --set fullnameOverride=second >"$E2E_EXPORTS.yaml"`
+	const second = `helm template second eks/appmesh-controller --kube-version 1.30.0 -n tulle-two --no-hooks --set fullnameOverride=second >"$E2E_EXPORTS.yaml"`
 	t.Cleanup(func() {
 		if out, err := afterwards(s.dir, "kubectl delete clusterrole,clusterrolebinding second --ignore-not-found", ""); err != nil {
 			t.Errorf("cleaning up: %v: %s", err, out)

@@ -9,12 +9,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
-// everything lists every object of the cluster by kind and name, but for what Kubernetes makes and drops by itself, and what belongs to the namespace of a case.
+// everything lists every object of the cluster by kind and name, but for what Kubernetes makes and drops by itself, as an APIService for each definition.
 func (s *shell) everything() []string {
 	s.t.Helper()
-	text := s.run(`kubectl api-resources --verbs=list -o name | grep -v -e '^leases' -e '^events' -e '^componentstatuses$' -e metrics -e '^endpointslices' -e '^endpoints$' | paste -sd, |
+	text := s.run(`kubectl api-resources --verbs=list -o name | grep -v -e '^leases' -e '^events' -e '^componentstatuses$' -e metrics -e '^endpointslices' -e '^endpoints$' -e '^apiservices' | paste -sd, |
 		xargs -I{} kubectl get {} -A --ignore-not-found -o jsonpath='{range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{"\n"}{end}' | sort -u`)
 	return text.lines()
 }
@@ -31,7 +32,7 @@ func (s *shell) uninstalled(before []string, objects int, releases ...string) {
 		s.run("helm -n appmesh-system uninstall " + release + " --wait --timeout 2m")
 	}
 	// Secrets and leases go with their Deployment, which the garbage collector sees to.
-	eventually(s.t, patience, func() error {
+	eventually(s.t, time.Minute, func() error {
 		var left []string
 		mesh := 0
 		for _, change := range changes(before, s.everything()) {
