@@ -46,7 +46,6 @@ func (s *subject) proxy() error {
 	}
 	if s.isNative() {
 		container.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
-		container.StartupProbe = s.startupProbe()
 		place := 0
 		if init, ok := s.doc.at("spec", "initContainers", "0").(map[string]any); ok && init["name"] == containerInit {
 			place = 1
@@ -91,6 +90,7 @@ func (s *subject) container() (corev1.Container, error) {
 	return corev1.Container{
 		Name: containerEnvoy, Image: s.settings.Image, Env: env, Resources: resources, VolumeMounts: mounts,
 		Ports:           []corev1.ContainerPort{{Name: "stats", ContainerPort: int32(s.settings.AdminPort), Protocol: corev1.ProtocolTCP}},
+		StartupProbe:    s.startupProbe(),
 		ReadinessProbe:  s.readinessProbe(),
 		Lifecycle:       &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{agentPath, "drain"}}}},
 		SecurityContext: confined(),
@@ -116,7 +116,7 @@ func (s *subject) readinessProbe() *corev1.Probe {
 	}
 }
 
-// startupProbe holds back the containers behind a native sidecar until it is ready.
+// startupProbe is quick, so that a pod is ready as soon as its proxy is, and not a readiness period later. It also holds back the containers behind a native sidecar.
 func (s *subject) startupProbe() *corev1.Probe {
 	return &corev1.Probe{ProbeHandler: s.ready(), PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: s.settings.ReadyTimeout}
 }
