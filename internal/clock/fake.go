@@ -45,6 +45,13 @@ func (f *Fake) After(d time.Duration) <-chan time.Time {
 	return ch
 }
 
+// Waiting is the number of timers that have not fired.
+func (f *Fake) Waiting() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.timers)
+}
+
 // Advance moves the clock by d and fires every timer that is due.
 func (f *Fake) Advance(d time.Duration) {
 	f.mu.Lock()

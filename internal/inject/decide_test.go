@@ -106,14 +106,16 @@ func (r *told) List(ctx context.Context, list client.ObjectList, options ...clie
 	return err
 }
 
-// advance moves the clock until there is an answer.
+// advance moves the clock until there is an answer, each time that somebody waits for it.
 func advance(fake *clock.Fake, by time.Duration, done <-chan answer) answer {
 	for {
 		select {
 		case got := <-done:
 			return got
 		default:
-			fake.Advance(by)
+			if fake.Waiting() > 0 {
+				fake.Advance(by)
+			}
 			goruntime.Gosched()
 		}
 	}
