@@ -94,8 +94,12 @@ func TestControllerServesAClusterAndReportsInIt(t *testing.T) {
 		PodSelector: &metav1.LabelSelector{},
 		Backends:    []v1beta2.Backend{{VirtualService: v1beta2.VirtualServiceBackend{VirtualServiceRef: &v1beta2.VirtualServiceReference{Name: "api"}}}},
 	}}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: "shop"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
+	}
 	for _, o := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "appmesh-system"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, m, node,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "appmesh-system"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, m, node, pod,
 	} {
 		if err := c.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -108,14 +112,14 @@ func TestControllerServesAClusterAndReportsInIt(t *testing.T) {
 	until(t, "the pages", func() bool {
 		return page(t, "http://"+pages+"/readyz") == "ok\n" && page(t, "http://127.0.0.1:"+health+"/healthz") == "ok\n"
 	})
-	wide := run(t, "", "status", "--kubeconfig", file)
+	wide := run(t, "", "status", "-A", "--kubeconfig", file)
 	for _, want := range []string{"Mesh", "VirtualNode", "shop", "web", "RefNotFound: spec.backends[0]", " with something wrong"} {
 		if wide.code != 1 || !strings.Contains(wide.stdout, want) {
 			t.Errorf("status: exit code %d, want 1 and %q in\n%s%s", wide.code, want, wide.stdout, wide.stderr)
 		}
 	}
 	one := run(t, "", "describe", "virtualnode/web", "-n", "shop", "--kubeconfig", file)
-	for _, want := range []string{"VirtualNode shop/web\n", "mesh/m/virtualNode/web_shop\n", "ResolvedRefs: False (RefNotFound)", "Proxies: 0"} {
+	for _, want := range []string{"VirtualNode shop/web\n", "mesh/m/virtualNode/web_shop\n", "ResolvedRefs: False (RefNotFound)", "Pods: 1", "web-1   no      none: it was made without one"} {
 		if one.code != 0 || !strings.Contains(one.stdout, want) {
 			t.Errorf("describe: exit code %d, want 0 and %q in\n%s%s", one.code, want, one.stdout, one.stderr)
 		}

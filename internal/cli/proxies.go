@@ -6,6 +6,8 @@ package cli
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,7 +24,9 @@ import (
 
 // proxyRow is a connected proxy as the commands show it.
 type proxyRow struct {
-	Node    string    `json:"node"`
+	Node string `json:"node"`
+	// Pod is namespace/name as the pod's token says; "" where proxies need not prove who they are.
+	Pod     string    `json:"pod,omitempty"`
 	Address string    `json:"address"`
 	Replica string    `json:"replica"`
 	Since   time.Time `json:"since"`
@@ -30,9 +34,14 @@ type proxyRow struct {
 	Resources int `json:"resources"`
 	Acked     int `json:"acked"`
 	Pending   int `json:"pending"`
+	// Version stands for all that the proxy has taken: proxies with the same one have the same configuration. VersionSince is when it took the last of it.
+	Version      string    `json:"version,omitempty"`
+	VersionSince time.Time `json:"versionSince,omitzero"`
 	// LastNack is the last refusal on the stream, and NackedAt its time.
 	LastNack string    `json:"lastNack,omitempty"`
 	NackedAt time.Time `json:"nackedAt,omitzero"`
+	// Refused are the objects, by their names in the model, that what it still refuses was built from.
+	Refused []string `json:"refused,omitempty"`
 }
 
 func newProxies(env Env) *cobra.Command {
@@ -40,7 +49,7 @@ func newProxies(env Env) *cobra.Command {
 		Use:   "proxies",
 		Short: "List the proxies that are connected to a cluster's control plane",
 		Long: `Proxies asks every replica of the control plane for its proxies: which virtual node each stands for, since when, how much of its
-configuration it has taken, and its last refusal. It reads through the API server, and needs the right to do so (pods/proxy).`,
+configuration it has taken, in which version and since when, and its last refusal with the objects that it is about. It reads through the API server, and needs the right to do so (pods/proxy).`,
 		Example: `  tulle proxies
   tulle proxies -o json`,
 	}
@@ -64,21 +73,37 @@ configuration it has taken, and its last refusal. It reads through the API serve
 }
 
 func proxyHeader() []string {
-	return []string{"NODE", "ADDRESS", "REPLICA", "CONNECTED", "TAKEN", "PENDING", "LAST REFUSAL"}
+	return []string{"NODE", "POD", "REPLICA", "CONNECTED", "TAKEN", "VERSION", "SINCE", "LAST REFUSAL"}
 }
 
 func proxyCells(list []proxyRow, now time.Time) [][]string {
 	cells := make([][]string, 0, len(list))
 	for _, p := range list {
-		nack := ""
-		if p.LastNack != "" {
-			nack = now.Sub(p.NackedAt).Round(time.Second).String() + " ago: " + shortened(p.LastNack)
-		}
 		cells = append(cells, []string{
-			p.Node, p.Address, p.Replica, now.Sub(p.Since).Round(time.Second).String(), fmt.Sprintf("%d/%d", p.Acked, p.Resources), fmt.Sprint(p.Pending), nack,
+			p.Node, cmp.Or(p.Pod, p.Address), p.Replica, ago(now, p.Since), fmt.Sprintf("%d/%d", p.Acked, p.Resources), p.Version, ago(now, p.VersionSince), p.nack(now),
 		})
 	}
 	return cells
+}
+
+// ago is how long something has been so; "" if it never was.
+func ago(now, since time.Time) string {
+	if since.IsZero() {
+		return ""
+	}
+	return now.Sub(since).Round(time.Second).String()
+}
+
+// nack is the last refusal in a row.
+func (p *proxyRow) nack(now time.Time) string {
+	if p.LastNack == "" {
+		return ""
+	}
+	text := ago(now, p.NackedAt) + " ago: "
+	if len(p.Refused) > 0 {
+		text += strings.Join(p.Refused, ", ") + ": "
+	}
+	return text + shortened(p.LastNack)
 }
 
 // controllerLabel and its value are the chart's on the control plane's pods.
@@ -117,60 +142,65 @@ func (a *asked) proxies(ctx context.Context, namespace string) ([]proxyRow, erro
 
 // readProxies reads a replica's page. It names the fields that it needs, for a replica may be older or newer than this program.
 func readProxies(replica string, body []byte) ([]proxyRow, error) {
-	var page []struct {
-		Proxy struct{ NodeID, Address string }
-		Since time.Time
-		Types []struct {
-			Pending   int
-			LastNack  string
-			NackedAt  time.Time
-			Resources []struct{ Acked bool }
-		}
-	}
+	var page []proxyPage
 	if err := json.Unmarshal(body, &page); err != nil {
 		return nil, fmt.Errorf("replica %s: cannot read what it says of its proxies: %w", replica, err)
 	}
 	rows := make([]proxyRow, 0, len(page))
 	for _, p := range page {
-		row := proxyRow{Node: p.Proxy.NodeID, Address: p.Proxy.Address, Replica: replica, Since: p.Since}
-		for _, t := range p.Types {
-			row.Pending += t.Pending
-			row.Resources += len(t.Resources)
-			for _, r := range t.Resources {
-				if r.Acked {
-					row.Acked++
-				}
-			}
-			if t.NackedAt.After(row.NackedAt) {
-				row.LastNack, row.NackedAt = t.LastNack, t.NackedAt
-			}
-		}
-		rows = append(rows, row)
+		rows = append(rows, p.row(replica))
 	}
 	return rows, nil
 }
 
-// describeProxies lists the proxies of a node or gateway.
-func describeProxies(ctx context.Context, env Env, f *clusterFlags, cluster *asked, r *resource) error {
-	list, err := cluster.proxies(ctx, f.system)
-	if err != nil {
-		env.complain("warning: %v\n", err)
+// proxyPage is what of a proxy on a replica's page is read.
+type proxyPage struct {
+	Proxy struct{ NodeID, Address, Identity string }
+	Since time.Time
+	Types []struct {
+		TypeURL   string
+		Pending   int
+		AckedAt   time.Time
+		LastNack  string
+		NackedAt  time.Time
+		Resources []struct {
+			Name, Version string
+			Acked         bool
+			Refused       string
+			Origin        []mesh.Key
+		}
 	}
-	arn, parseErr := mesh.ParseARN(r.ARN)
-	if parseErr != nil {
-		return nil //nolint:nilerr // an object that is not in force has no ARN, and no proxies
+}
+
+func (p *proxyPage) row(replica string) proxyRow {
+	row := proxyRow{Node: p.Proxy.NodeID, Address: p.Proxy.Address, Replica: replica, Since: p.Since}
+	row.Pod, _ = strings.CutPrefix(p.Proxy.Identity, "pod ")
+	taken := sha256.New()
+	for _, t := range p.Types {
+		row.Pending += t.Pending
+		row.Resources += len(t.Resources)
+		for _, r := range t.Resources {
+			if r.Acked {
+				row.Acked++
+				_, _ = fmt.Fprintf(taken, "%s %s %s\n", t.TypeURL, r.Name, r.Version) // a hash takes everything
+			}
+			if r.Refused != "" {
+				for _, key := range r.Origin {
+					row.Refused = append(row.Refused, key.String())
+				}
+			}
+		}
+		if t.AckedAt.After(row.VersionSince) {
+			row.VersionSince = t.AckedAt
+		}
+		if t.NackedAt.After(row.NackedAt) {
+			row.LastNack, row.NackedAt = t.LastNack, t.NackedAt
+		}
 	}
-	list = slices.DeleteFunc(list, func(p proxyRow) bool {
-		key, err := mesh.ParseProxyID(p.Node)
-		return err != nil || key != arn.Key
-	})
-	if _, err := fmt.Fprintf(env.Stdout, "  Proxies: %d\n", len(list)); err != nil || len(list) == 0 {
-		return err
+	if row.Acked > 0 {
+		row.Version = hex.EncodeToString(taken.Sum(nil))[:8]
 	}
-	var text strings.Builder
-	if err := table(&text, proxyHeader(), proxyCells(list, env.Clock.Now())); err != nil {
-		return err
-	}
-	_, err = fmt.Fprint(env.Stdout, text.String())
-	return err
+	slices.Sort(row.Refused)
+	row.Refused = slices.Compact(row.Refused)
+	return row
 }

@@ -228,6 +228,15 @@ func logFinding(ctx context.Context, logger *slog.Logger, f mesh.Finding) {
 		level = slog.LevelWarn
 	case mesh.SeverityInfo:
 	}
-	logger.Log(ctx, level, f.Message,
-		"reason", f.Reason, "object", objectName(f.Object), "field", f.Field, "file", f.Object.File, "line", f.Object.Line, "mend", f.Mend)
+	attributes := []any{"reason", f.Reason, "object", objectName(f.Object)}
+	if f.Field != "" {
+		attributes = append(attributes, "field", f.Field)
+	}
+	if f.Object.File != "" {
+		attributes = append(attributes, "file", f.Object.File, "line", f.Object.Line)
+	}
+	if f.Mend != "" {
+		attributes = append(attributes, "mend", f.Mend)
+	}
+	logger.Log(ctx, level, f.Message, attributes...)
 }

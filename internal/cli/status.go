@@ -30,6 +30,8 @@ The exit code is 1 where something is wrong, else 0.`,
 	}
 	f := addCluster(c)
 	f.scoped(c)
+	c.Flags().BoolP("all-namespaces", "A", true, "all namespaces, which is the default without -n")
+	c.MarkFlagsMutuallyExclusive("namespace", "all-namespaces")
 	out := addFormat(c, "text", "json", "yaml")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := out.check(); err != nil {
@@ -92,7 +94,7 @@ func newDescribe(env Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "describe KIND/NAME",
 		Short: "Say all that is known of one mesh object in a cluster",
-		Long: `Describe prints the conditions of a custom resource in words, and for a virtual node the proxies that stand for it.
+		Long: `Describe prints the conditions of a custom resource in words, and for a virtual node or gateway its pods, each with its proxy.
 
 KIND is mesh, virtualnode, virtualservice, virtualrouter, virtualgateway, gatewayroute or backendgroup.`,
 		Example: `  tulle describe virtualnode/dj -n prod`,
@@ -129,7 +131,7 @@ func describe(ctx context.Context, env Env, f *clusterFlags, arg string) error {
 	if kind != "VirtualNode" && kind != "VirtualGateway" {
 		return nil
 	}
-	return describeProxies(ctx, env, f, cluster, r)
+	return describeMembers(ctx, env, f, cluster, r)
 }
 
 // words says all that a resource says of itself.

@@ -107,6 +107,9 @@ func (st *stream) answered(k kind, sub *subscription, nonce, message string, ref
 		news.acked = news.acked[:i]
 		st.refuse(k, sub, last, cut(message, longestMessage), news)
 	}
+	if len(news.acked) > 0 {
+		sub.ackedAt = st.srv.clock.Now()
+	}
 	for _, r := range news.acked {
 		st.take(k, sub, r.resources, news)
 	}

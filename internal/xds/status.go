@@ -25,6 +25,8 @@ type TypeStatus struct {
 	Unacked int `json:"unacked"`
 	// Resources are those that the client was sent or said it has, sorted by name.
 	Resources []ResourceStatus `json:"resources,omitempty"`
+	// AckedAt is when the client last took a response on this stream; zero if it took none.
+	AckedAt time.Time `json:"ackedAt,omitzero"`
 	// LastNack is the text of the last refusal on this stream, and NackedAt its time; "" if there was none.
 	LastNack string    `json:"lastNack,omitempty"`
 	NackedAt time.Time `json:"nackedAt,omitzero"`
@@ -53,7 +55,7 @@ func (st *stream) status() ProxyStatus {
 			continue
 		}
 		t := TypeStatus{
-			TypeURL: kind(k).typeURL(), Pending: len(sub.dirty), Unacked: len(sub.unacked), LastNack: sub.lastNack, NackedAt: sub.nackedAt,
+			TypeURL: kind(k).typeURL(), Pending: len(sub.dirty), Unacked: len(sub.unacked), AckedAt: sub.ackedAt, LastNack: sub.lastNack, NackedAt: sub.nackedAt,
 			Resources: make([]ResourceStatus, 0, len(sub.sent)),
 		}
 		for name, h := range sub.sent {

@@ -50,6 +50,7 @@ type subscription struct {
 	since    time.Time
 	unacked  []*response
 	newest   string // the nonce of the last response
+	ackedAt  time.Time
 	lastNack string
 	nackedAt time.Time
 }
