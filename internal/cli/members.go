@@ -94,7 +94,10 @@ func memberCells(pod *corev1.Pod, proxies []proxyRow, now time.Time) []string {
 	}
 	for i := range proxies {
 		if p := &proxies[i]; p.Pod == name {
-			proxy = fmt.Sprintf("connected for %s; version %s for %s, %d of %d taken", ago(now, p.Since), p.Version, ago(now, p.VersionSince), p.Acked, p.Resources)
+			proxy = fmt.Sprintf("connected for %s, has taken %d of %d", ago(now, p.Since), p.Acked, p.Resources)
+			if since := ago(now, p.VersionSince); since != "" {
+				proxy += fmt.Sprintf(", in version %s for %s", p.Version, since)
+			}
 			if refusal := p.nack(now); refusal != "" {
 				proxy += "; refused " + refusal
 			}
