@@ -121,11 +121,12 @@ func (b belonging) none(s *subject) error {
 	if len(there) > 0 {
 		has = "The namespace has " + strings.Join(there, ", ")
 	}
-	mend := "Create a VirtualNode whose spec.podSelector matches the labels"
+	mend, next := "Create a VirtualNode whose spec.podSelector matches the labels", "make the pod again"
 	if b.Owner != "" {
 		mend += fmt.Sprintf(" (or, in v1beta1, one named %q)", b.Owner)
+		next = "the pod is tried again"
 	}
 	return review.Refusef("%s is not started without its proxy: no VirtualNode or VirtualGateway of namespace %s takes a pod with its labels: %s "+
-		"(sidecarInject enabled but no matching VirtualNode or VirtualGateway found). %s. %s; the pod is tried again. %s",
-		s, s.pod.Namespace, set, has, mend, s.optOut())
+		"(sidecarInject enabled but no matching VirtualNode or VirtualGateway found). %s. %s; %s. %s",
+		s, s.pod.Namespace, set, has, mend, next, s.optOut())
 }

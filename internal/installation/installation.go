@@ -46,6 +46,8 @@ const (
 	ReasonStuck mesh.Reason = "Stuck"
 	// ReasonNoSidecar is a pod that should have a proxy and has none.
 	ReasonNoSidecar mesh.Reason = "NoSidecar"
+	// ReasonRefused is a workload whose pods the pod webhook does not let start.
+	ReasonRefused mesh.Reason = "Refused"
 	// ReasonNotConnected is a proxy that no replica knows.
 	ReasonNotConnected mesh.Reason = "NotConnected"
 	// ReasonNeverReady is a pod that waits for what will not come.
@@ -98,7 +100,7 @@ func Check(ctx context.Context, o Options) ([]mesh.Finding, error) {
 		return nil, err
 	}
 	for _, check := range []func(context.Context) error{
-		k.checkDefinitions, k.checkReplicas, k.checkWebhooks, k.checkCertificates, k.checkOthers, k.checkStuck, k.checkNamespaces, k.checkPods,
+		k.checkDefinitions, k.checkReplicas, k.checkWebhooks, k.checkCertificates, k.checkOthers, k.checkStuck, k.checkNamespaces, k.checkPods, k.checkRefused,
 	} {
 		if err := check(ctx); err != nil {
 			return nil, err

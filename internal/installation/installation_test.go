@@ -316,6 +316,22 @@ func podFaults() map[string]fault {
 			},
 			want: []string{`warning Invalid Namespace plain: the label appmesh.k8s.aws/sidecarInjectorWebhook is "true", which means nothing…| kubectl label namespace plain --overwrite appmesh.k8s.aws/sidecarInjectorWebhook=enabled`},
 		},
+		"pods that the webhook refuses": {
+			harm: func(k *lab) {
+				for name, message := range map[string]string{
+					"early": `admission webhook "mpod.appmesh.k8s.aws" denied the request: no VirtualNode takes a pod with its labels`,
+					"other": `admission webhook "quota.example.com" denied the request: too many`,
+				} {
+					d := deployment(asking, name, "app:1")
+					k.add(d)
+					d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: message}}
+					if err := k.Status().Update(k.t.Context(), d); err != nil {
+						k.t.Fatal(err)
+					}
+				}
+			},
+			want: []string{"error Refused Deployment shop/early: its pods are not made: no VirtualNode takes a pod with its labels…kubectl -n shop rollout restart deployment/early"},
+		},
 		"pods without a proxy": {
 			harm: func(k *lab) {
 				running(k, replicated(pod(asking, "api-abc-1", nil, container("api", "api:1")), "api"), "10.0.1.1", true)
