@@ -221,6 +221,14 @@ func ownNamespace(env Env, o controllerOptions) string {
 	return systemNamespace
 }
 
+// awaited is how long a control plane that runs in a pod waits for its Deployment; one that runs elsewhere has none.
+func awaited(env Env) time.Duration {
+	if env.Getenv("POD_NAME") == "" {
+		return 0
+	}
+	return 10 * time.Second
+}
+
 // ownName is the pod's, which is the host's in a pod.
 func ownName(env Env) string {
 	if name := env.Getenv("POD_NAME"); name != "" {

@@ -51,6 +51,7 @@ func (o controllerOptions) guard(env Env, config *rest.Config, controller *kube.
 	if remote || own {
 		options := identity.ForController(ownNamespace(env, o), o.mesh.ClusterDomain)
 		options.Config, options.Clock, options.Logger, options.Owner = config, env.Clock, logger, o.deployment
+		options.Await = awaited(env)
 		if !own {
 			options.MutatingWebhooks, options.ValidatingWebhooks, options.Definitions = nil, nil, nil
 		}

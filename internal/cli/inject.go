@@ -123,6 +123,7 @@ func (o injectOptions) run(ctx context.Context, env Env, foreign foreignFlags) e
 	}
 	own := identity.ForInjector(namespace, o.clusterDomain)
 	own.Config, own.Clock, own.Logger, own.Owner = config, env.Clock, logger, o.deployment
+	own.Await = awaited(env)
 	certificates, err := identity.New(own)
 	if err != nil {
 		return err

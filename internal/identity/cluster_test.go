@@ -22,6 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -176,6 +177,45 @@ func (in *installation) shown(replica *identity.Identity, bundle []byte, name st
 		return nil, err
 	}
 	return c.ConnectionState().PeerCertificates[0], nil
+}
+
+func TestAReplicaWhoseDeploymentIsGoneMakesNothingWhileItWaits(t *testing.T) {
+	t.Parallel()
+	in := install(t, "gone")
+	in.options.Await = time.Hour
+	replica, err := identity.New(in.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- replica.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	in.eventually("the wait", func() bool { return in.clock.Waiting() > 0 })
+	in.clock.Advance(time.Minute)
+	in.eventually("the wait after another look", func() bool { return in.clock.Waiting() > 0 })
+	secret := &corev1.Secret{ObjectMeta: in.meta(in.options.Secret)}
+	if err := in.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); !apierrors.IsNotFound(err) {
+		t.Fatalf("a Secret that nobody owns: %v", err)
+	}
+	in.create(in.deployment())
+	in.clock.Advance(time.Minute)
+	in.eventually("the certificate", func() bool {
+		select {
+		case <-replica.Ready():
+			return true
+		default:
+			return false
+		}
+	})
+	if owners := in.secret().OwnerReferences; len(owners) != 1 {
+		t.Errorf("owners %v; want the Deployment", owners)
+	}
 }
 
 func TestTheSecretIsMadeOwnedAndServed(t *testing.T) {

@@ -38,6 +38,9 @@ type Options struct {
 	Publish string
 	// Owner is the Deployment that the Secret goes with; where it does not exist the Secret has none.
 	Owner string
+	// Await is how long, at most, the Deployment is waited for before anything is made that it shall own: a replica that starts when its Deployment is gone
+	// already ends in that time, and leaves nothing behind. Zero outside a pod.
+	Await time.Duration
 	// Names are the DNS names of the serving certificate.
 	Names []string
 

@@ -24,6 +24,7 @@ const longestWait = time.Hour
 // keep has the Secret hold a keyring that is good, and puts it in force, now and whenever the Secret or the time changes it.
 func (i *Identity) keep(ctx context.Context) {
 	changed := i.watchSecret(ctx)
+	i.awaitOwner(ctx)
 	for ctx.Err() == nil {
 		wait, err := i.settle(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -34,6 +35,19 @@ func (i *Identity) keep(ctx context.Context) {
 		case <-ctx.Done():
 		case <-changed:
 		case <-i.opts.Clock.After(wait):
+		}
+	}
+}
+
+// awaitOwner waits for the Deployment.
+func (i *Identity) awaitOwner(ctx context.Context) {
+	for until := i.opts.Clock.Now().Add(i.opts.Await); ctx.Err() == nil && i.opts.Clock.Now().Before(until); {
+		if _, _, err := i.owners(ctx, nil); err == nil && i.owned {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-i.opts.Clock.After(retry):
 		}
 	}
 }
