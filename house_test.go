@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Tulle Authors
 
+// Package tulle_test holds the repository to its own rules, which linters do not know.
 package tulle_test
 
 import (

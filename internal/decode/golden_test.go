@@ -7,10 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,6 +16,7 @@ import (
 	"github.com/tulle-mesh/tulle/internal/decode"
 	"github.com/tulle-mesh/tulle/internal/files"
 	"github.com/tulle-mesh/tulle/internal/mesh"
+	"github.com/tulle-mesh/tulle/test/golden"
 )
 
 var update = flag.Bool("update", false, "write the golden outputs anew, and remove those without an input")
@@ -27,48 +25,7 @@ var update = flag.Bool("update", false, "write the golden outputs anew, and remo
 // testdata/<case>.out.yaml.
 func TestManifestsBecomeMeshObjects(t *testing.T) {
 	t.Parallel()
-	inputs, err := filepath.Glob("testdata/*.in.yaml")
-	if err != nil || len(inputs) == 0 {
-		t.Fatalf("no inputs: %v", err)
-	}
-	if *update {
-		prune(t)
-	}
-	for _, input := range inputs {
-		t.Run(strings.TrimSuffix(filepath.Base(input), ".in.yaml"), func(t *testing.T) {
-			t.Parallel()
-			got := render(t, input)
-			golden := strings.TrimSuffix(input, ".in.yaml") + ".out.yaml"
-			if *update {
-				if err := os.WriteFile(golden, got, 0o600); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("%s differs (-want +got), write it anew with -update:\n%s", golden, diff)
-			}
-		})
-	}
-}
-
-func prune(t *testing.T) {
-	t.Helper()
-	outputs, err := filepath.Glob("testdata/*.out.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, output := range outputs {
-		if _, err := os.Stat(strings.TrimSuffix(output, ".out.yaml") + ".in.yaml"); err != nil {
-			if err := os.Remove(output); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	golden.Compare(t, *update, render)
 }
 
 // render loads a manifest and writes the model's objects and the findings as YAML.

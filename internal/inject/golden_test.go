@@ -8,21 +8,19 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"github.com/tulle-mesh/tulle/internal/inject"
 	"github.com/tulle-mesh/tulle/internal/version"
+	"github.com/tulle-mesh/tulle/test/golden"
 )
 
 var update = flag.Bool("update", false, "write the golden outputs anew, and remove those without an input")
 
-// golden is one input: what the operator set, what the cluster holds, and the pod that is created.
-type golden struct {
+// example is one input: what the operator set, what the cluster holds, and the pod that is created.
+type example struct {
 	// Settings are set over those of the tests.
 	Settings      json.RawMessage   `json:"settings"`
 	ServerVersion string            `json:"serverVersion"`
@@ -34,58 +32,17 @@ type golden struct {
 // mutated is given to the webhook again, which must leave it alone.
 func TestPodsGetTheirProxy(t *testing.T) {
 	t.Parallel()
-	inputs, err := filepath.Glob("testdata/*.in.yaml")
-	if err != nil || len(inputs) == 0 {
-		t.Fatalf("no inputs: %v", err)
-	}
-	if *update {
-		prune(t)
-	}
-	for _, input := range inputs {
-		t.Run(strings.TrimSuffix(filepath.Base(input), ".in.yaml"), func(t *testing.T) {
-			t.Parallel()
-			got := render(t, input)
-			golden := strings.TrimSuffix(input, ".in.yaml") + ".out.yaml"
-			if *update {
-				if err := os.WriteFile(golden, got, 0o600); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("%s differs (-want +got), write it anew with -update:\n%s", golden, diff)
-			}
-		})
-	}
-}
-
-func prune(t *testing.T) {
-	t.Helper()
-	outputs, err := filepath.Glob("testdata/*.out.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, output := range outputs {
-		if _, err := os.Stat(strings.TrimSuffix(output, ".out.yaml") + ".in.yaml"); err != nil {
-			if err := os.Remove(output); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	golden.Compare(t, *update, render)
 }
 
 // load reads an input, and makes the webhook of it.
-func load(t *testing.T, input string) (golden, *webhook) {
+func load(t *testing.T, input string) (example, *webhook) {
 	t.Helper()
 	text, err := os.ReadFile(input)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var in golden
+	var in example
 	if err := yaml.UnmarshalStrict(text, &in); err != nil {
 		t.Fatal(err)
 	}

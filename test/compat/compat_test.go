@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Tulle Authors
 
+// Package compat_test reads App Mesh's own examples as they stand, and has real Envoy take what comes of them.
 package compat_test
 
 import (

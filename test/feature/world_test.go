@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Tulle Authors
 
+// Package feature_test follows changes of manifests to proxies over real gRPC, in one process.
 package feature_test
 
 import (

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright The Tulle Authors
 
+// Package live_test sends traffic through real Envoys, each in network namespaces of its own.
 package live_test
 
 import (
