@@ -6,8 +6,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -167,19 +165,8 @@ func (o controllerOptions) listen(ctx context.Context, g *errgroup.Group, cp *co
 		}
 		return cp.serveXDS(ctx, func(s *grpc.Server) error { return s.Serve(xdsListener) }, guard.xdsOptions()...)
 	})
-	handler := controllerPages(cp)
-	for _, page := range []struct{ flag, address string }{
-		{"metrics-addr", o.metrics}, {"health-probe-port", net.JoinHostPort("", port(o.health))},
-	} {
-		if page.address == "" {
-			continue
-		}
-		l, err := listen(ctx, page.flag, page.address, false)
-		if err != nil {
-			return errors.Join(err, xdsListener.Close())
-		}
-		server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
-		g.Go(func() error { return serveHTTP(ctx, server, func(s *http.Server) error { return s.Serve(l) }) })
+	if err := servePages(ctx, g, controllerPages(cp), o.metrics, o.health); err != nil {
+		return errors.Join(err, xdsListener.Close())
 	}
 	if o.webhook == "" {
 		return nil
@@ -188,11 +175,7 @@ func (o controllerOptions) listen(ctx context.Context, g *errgroup.Group, cp *co
 	if err != nil {
 		return errors.Join(err, xdsListener.Close())
 	}
-	server := &http.Server{
-		Handler:   webhooks,
-		TLSConfig: guard.webhookTLS(o.certificates), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		ErrorLog: slog.NewLogLogger(cp.logger.Handler(), slog.LevelDebug),
-	}
+	server := webhookServer(webhooks, guard.webhookTLS(o.certificates), cp.logger)
 	g.Go(func() error {
 		if o.certificates == "" && !guard.certified(ctx) {
 			return l.Close()

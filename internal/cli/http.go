@@ -4,12 +4,17 @@
 package cli
 
 import (
+	"context"
+	"crypto/tls"
 	"encoding/json"
+	"log/slog"
+	"net"
 	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tulle-mesh/tulle/internal/mesh"
 	"github.com/tulle-mesh/tulle/internal/xds"
@@ -47,8 +52,34 @@ func (s status) handler() http.Handler {
 	return mux
 }
 
-func (s status) server() *http.Server {
-	return &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+func newServer(handler http.Handler) *http.Server {
+	return &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+}
+
+// webhookServer is the API server's to call. Its broken handshakes are logged for debugging alone: probes and scanners make them.
+func webhookServer(handler http.Handler, config *tls.Config, logger *slog.Logger) *http.Server {
+	server := newServer(handler)
+	server.TLSConfig, server.ErrorLog = config, slog.NewLogLogger(logger.Handler(), slog.LevelDebug)
+	return server
+}
+
+// servePages serves the same pages at the address of the metrics, empty for nowhere, and at the port of the probes, in g.
+func servePages(ctx context.Context, g *errgroup.Group, handler http.Handler, metrics string, health uint16) error {
+	for _, page := range []struct{ flag, address string }{
+		{"metrics-addr", metrics}, {"health-probe-port", net.JoinHostPort("", port(health))},
+	} {
+		if page.address == "" {
+			continue
+		}
+		l, err := listen(ctx, page.flag, page.address, false)
+		if err != nil {
+			return err
+		}
+		g.Go(func() error {
+			return serveHTTP(ctx, newServer(handler), func(s *http.Server) error { return s.Serve(l) })
+		})
+	}
+	return nil
 }
 
 func text(w http.ResponseWriter, code int, body string) {

@@ -8,10 +8,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"sync/atomic"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -147,28 +145,14 @@ func (o injectOptions) run(ctx context.Context, env Env, foreign foreignFlags) e
 
 // listen opens every address and serves there in g.
 func (o injectOptions) listen(ctx context.Context, g *errgroup.Group, webhook http.Handler, certificates *identity.Identity, synced *atomic.Bool, logger *slog.Logger) error {
-	pages := injectPages(synced, certificates)
-	for _, page := range []struct{ flag, address string }{
-		{"metrics-addr", o.metrics}, {"health-probe-port", net.JoinHostPort("", port(o.health))},
-	} {
-		if page.address == "" {
-			continue
-		}
-		l, err := listen(ctx, page.flag, page.address, false)
-		if err != nil {
-			return err
-		}
-		server := &http.Server{Handler: pages, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
-		g.Go(func() error { return serveHTTP(ctx, server, func(s *http.Server) error { return s.Serve(l) }) })
+	if err := servePages(ctx, g, injectPages(synced, certificates), o.metrics, o.health); err != nil {
+		return err
 	}
 	l, err := listen(ctx, "webhook-addr", o.webhook, false)
 	if err != nil {
 		return err
 	}
-	server := &http.Server{
-		Handler: webhook, TLSConfig: certificates.TLSConfig(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
-	}
+	server := webhookServer(webhook, certificates.TLSConfig(), logger)
 	g.Go(func() error {
 		return serveHTTP(ctx, server, func(s *http.Server) error { return s.ServeTLS(l, "", "") })
 	})

@@ -100,7 +100,7 @@ func serve(ctx context.Context, env Env, o serveOptions) error {
 			return errors.Join(err, xdsListener.Close())
 		}
 		g.Go(func() error {
-			return serveHTTP(ctx, cp.status().server(), func(s *http.Server) error { return s.Serve(httpListener) })
+			return serveHTTP(ctx, newServer(cp.status().handler()), func(s *http.Server) error { return s.Serve(httpListener) })
 		})
 	}
 	g.Go(func() error { cp.plane.Run(ctx); return nil })
